@@ -196,7 +196,8 @@ $(BUILD)/obj/lib/stat/bootstrap.o: private ALL_CFLAGS += -O3
 $(BUILD)/obj/lib/run/probe/ceiling.o $(BUILD)/obj/kernels/peak-%.o: private ALL_CFLAGS += -O3
 # Loading with --quant spends most of its time in these files. Vectors give the same bits here.
 # CLONES is computed once, at its first use. It is empty with a sanitizer: the program would choose
-# a level before the sanitizer is ready.
+# a level before the sanitizer is ready. Without -ffp-contract=off some levels would fuse a product
+# and a sum, and round differently.
 QUANT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard kernels/quant*.c))
 CLONES_x86_64 := __attribute__((target_clones("arch=x86-64-v4","arch=x86-64-v3","default")))
 clones_refused = $(shell echo '$(CLONES_$(CPU)) int f(void) { return 0; } int main() { f(); }' | \

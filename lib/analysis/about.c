@@ -111,8 +111,8 @@ void about_identify(json_t *record, const char *axis)
     json_object_set_new(record, "series", json_string(series));
 }
 
-/* 1: both have the same value, or both have none. Programs that rewrite records write 0.0 as 0, so
- * numbers are equal by value. */
+/* 1: both have the same value, or both have none. Numbers are compared by value, because programs
+ * that rewrite records may write 0.0 as 0. */
 static int agrees(const json_t *a, const json_t *b, const char *key)
 {
     const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);

@@ -23,9 +23,10 @@ const char **about_names(void);
 void about_add(json_t *about, const json_t *record);
 /* Sets point, axis (may be NULL) and series of a record that has all its settings. */
 void about_identify(json_t *record, const char *axis);
-/* The first setting in which a record differs from the about_carried() of another record of its
- * point, or the first fact of the point (series, tokenizer, weights_random) of which both name
- * another value; NULL: none. Numbers are equal by value. */
+/* Returns the name of the first member in which the record differs from `about`, the
+ * about_carried() of another record of its point. NULL: no difference. All settings are compared.
+ * series, tokenizer and weights_random are compared if both have them. Numbers are compared by
+ * value, so 0 equals 0.0. */
 const char *about_difference(const json_t *about, const json_t *record);
 /* The order of rows in a report: by model, batch, length, value along the axis, label, identity,
  * workload. Returns less than 0, 0 or more than 0, as strcmp() does. */

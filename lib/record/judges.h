@@ -11,6 +11,6 @@
 
 /* Takes the next record of `in`. *seen: the judges so far; NULL at first, the caller's reference.
  * Returns -1 (EXIT_BAD_DATA) if another judge, or another layer of an encoder, scored the same
- * metric of the same task. The message has both and both places. A record without a named judge
- * is accepted. */
+ * metric of the same task. The message has both judges or both layers, and where each was read. A
+ * record without a named judge is accepted. */
 int judges_check(json_t **seen, const json_t *record, struct rec_reader *in, struct err *e);

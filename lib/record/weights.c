@@ -16,7 +16,7 @@ const char *const weights_fields[] = {"weights", "draft_weights", "prior_weights
 enum { SHOWN = 12 }; /* hex digits of a name, as of a point */
 
 static const char PRIOR[] = "prior.safetensors";
-/* Members of what is known of a point; no record has them. */
+/* Keys in weights->points, see weights.h. */
 static const char UNNAMED[] = "unnamed", SAID[] = "said";
 
 /* 1: answers depend on the file. The index and origin.json only describe other files, and the prior
@@ -201,7 +201,8 @@ static void note_unnamed(struct weights *weights, json_t *known, struct rec_read
     }
 }
 
-/* Compares with an earlier record of the point. `said`: the record itself names these weights. */
+/* Compares the weights of a record with those of an earlier record of its point. `said` is 1 if the
+ * record itself names the weights, and 0 if only its stream does. */
 static int compare(struct weights *weights, json_t *known, const json_t *record,
                    enum weights_part part, struct side here, struct rec_reader *in, struct err *e)
 {

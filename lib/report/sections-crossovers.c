@@ -137,8 +137,9 @@ static void put_crossover(struct page *page, const struct runset *set, const jso
     buf_free(&text);
 }
 
-/* 1: an X_q with the fastest LLaMA that equals the X_q with plain LLaMA. A way that only changes
- * the speed gives the same answers, so the page says this once. */
+/* Returns 1 if the record is an X_q with the fastest LLaMA, and the list has an equal X_q with
+ * plain LLaMA. Settings that change only speed keep the answers, so the page shows such an X_q
+ * once. */
 static int is_said(const json_t *list, const json_t *record)
 {
     static const char *const keys[] = {"name", "series", "contract", "batch", "task",

@@ -41,10 +41,10 @@ sealed() {
         'select(.kind == "end") | .records = $n | .sha256 = $sum' "$2"
 }
 
-# A part of the message of refuses
+# The text that refuses() expects in the message of a tool
 says="expected one checkpoint"
 
-refuses() { # TOOL... : ends with 65, and says $says
+refuses() { # TOOL...: tests that the tool exits with 65 and prints $says
     run -65 "$@"
     echo "$output"
     [[ "$output" == *"$says"* ]]
@@ -160,7 +160,7 @@ tools() { # FILE FILE: every tool that reduces records, over both
     [ "$(name "${long}1")" != "$(name "${long}2")" ]
 }
 
-# of_one PROGRAM FILE: sealed, as records of the point of one-0
+# of_one PROGRAM FILE: sealed() of the jq program and the file; all points become that of one-0
 of_one() { sealed "if .point then .point = \"$(point "$F/one-0")\" else . end | $1" "$2"; }
 
 @test "records that name no weights are not joined with records that do" {
@@ -257,7 +257,7 @@ of_one() { sealed "if .point then .point = \"$(point "$F/one-0")\" else . end | 
     [[ "$output" == *"bbbbbbbbbbbb, and aaaaaaaaaaaa of the same work"* ]]
     put aaaaaaaaaaaa "$F/one-1" > "$T/b"
     "$BIN/measure" -q "$T/a" "$T/b" > "$T/out"
-    # a stream that did other work too has other choices
+    # a stream with additional work may have other choices
     { grep -v '"end"' "$F/one-1"; grep '"generation"' "$F/one-1" | jq -c '.round = 1'; \
       grep '"end"' "$F/one-1"; } > "$T/more"
     put bbbbbbbbbbbb "$T/more" > "$T/b"

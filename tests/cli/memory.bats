@@ -240,7 +240,7 @@ plan() {
 
 @test "allocated memory equals the plan for prompts of 32,000 ids" {
     "$BIN/write-corpus" -q --count 40 --seed 1 -o "$T/corpus"
-    for system in llada llama; do # small models, because attention takes time
+    for system in llada llama; do # small models: attention over 32,000 ids is slow
         "$BIN/train-lm" -q --arch $system --width 64 --layers 2 --heads 2 --kv-heads 1 --ffn 96 \
             --vocab 300 --context 512 --steps 1 --rows 64 --min-len 16 --max-len 32 \
             --out "$T/$system" "$T/corpus" > "$T/loss"

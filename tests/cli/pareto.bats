@@ -224,14 +224,15 @@ beside() {
     grep -q '^X_batch .*, against the fastest LLaMA): .*1: 1\.84 (llama lookup=1), 4: .*(llama b' \
         "$T/text"
     "$BIN/report" -q --format markdown "$T/two" "$T/p" -o "$T/page"
-    # lookup gives the answers of plain LLaMA, so X_q stands once; with other answers it does not
+    # lookup gives the answers of plain LLaMA, so the page shows X_q once; if the answers differ, it
+    # shows one X_q with plain LLaMA and one with the fastest
     [ "$(grep -c '^| X..q .* 1 | 512 tokens' "$T/page")" = 1 ]
     jq -c 'if .kind == "quality" and .lookup then .value *= 1.5 else . end' "$T/two" > "$T/other"
     pareto "$T/other" > "$T/o"
     "$BIN/report" -q --format markdown "$T/other" "$T/o" -o "$T/others"
     grep -q '^| X..q .* 1 | 512 tokens | 128 ' "$T/others"
     grep -q '^| X..q .* 1 | 512 tokens; with the fastest LLaMA (lookup=1) | 32 ' "$T/others"
-    # nor do equal reasons stand twice
+    # if X_q does not exist for one reason with both, the page shows the reason once
     jq -c 'if .kind == "quality" and .arch == "llama" then .value *= 0.5 else . end' "$T/two" \
         > "$T/other"
     pareto "$T/other" > "$T/o"

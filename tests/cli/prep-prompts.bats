@@ -60,7 +60,7 @@ ids() { jq -r 'select(.kind == "prompt").id' "$@" | paste -sd ' '; }
     prep --no-meta p.txt > got
     printf '["p-1","One \\n  two\\t."]\n["p-2","Three \xe2\x80\xa8 four"]\n' > want
     jq -c '[.id, .text]' got | cmp want -
-    # the first character begins with the first byte of a byte order mark
+    # the first byte of the first character is that of a byte order mark
     printf '\xef\xbc\xa1 b\n' > wide.txt
     [ "$(prep --no-meta wide.txt | jq -r .text)" = "$(printf '\xef\xbc\xa1 b')" ]
     printf '\n \n \t One\n two\n' > indented.txt

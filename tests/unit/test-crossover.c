@@ -41,7 +41,7 @@ static void test_cost(void)
     ok(c.line && near(crossover_cost_meets(&c, 110), 50, 1e-12), "a + b steps is solved");
     ok(crossover_cost_meets(&c, 20) <= -INFINITY && crossover_cost_meets(&c, 9999) >= INFINITY,
        "never extrapolated");
-    c.a = 10; /* without what the fit rounded */
+    c.a = 10; /* exact, without the rounding of the fit */
     c.b = 2;
     ok(near(crossover_cost_meets(&c, line[0]), steps[0], 0),
        "a level that the line meets at its first point is met there");
@@ -101,8 +101,8 @@ static void test_parity(void)
     ok(isnan(p.q) && near(p.lat, 20, 1e-12), "no quality: only X_lat");
 }
 
-static int shares = 1; /* the shares of draws of every experiment sum to 1 */
-static double beyond; /* the sum of shares above */
+static int shares = 1; /* 1: in every experiment so far the shares of draws sum to 1 */
+static double beyond; /* the sum of p_above over all experiments */
 
 /* One experiment. The quality of prompt k at steps s is 0.5 log2 s + shared noise + own noise; the
  * rival's is 0.5 log2(30) + the shared noise. Returns 1 if the interval holds 30. */
@@ -142,7 +142,7 @@ static int holds(uint64_t seed, double *width)
     *width += log2(fmin(q.q.hi, 256) / fmax(q.q.lo, 8));
     const int found = q.q.lo <= 30 && 30 <= q.q.hi;
     for (int d = 0; d <= DRAWS; d++)
-        level[d] += 1.5; /* reached near the last point, so some draws do not reach it */
+        level[d] += 1.5; /* so high that some draws do not reach it within the points */
     contest_solve(&c, &x, &q, work);
     shares &= q.q.p_above >= 0 && q.q.p_above <= 1 &&
               near(q.q.p_below + q.q.inside + q.q.p_above, 1, 1e-12);

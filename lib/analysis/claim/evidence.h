@@ -22,7 +22,7 @@ struct evidence {
     json_t *answers;  /* point -> id -> hash of the token ids */
     json_t *metrics;  /* point -> metric -> record */
     json_t *kinds;    /* crossover, check, fitness, method, ranking, machine -> list of records */
-    int64_t unnamed;  /* points of unknown weights (weights.h) */
+    int64_t unnamed;  /* points whose weights are unknown: `unnamed` of weights.h */
     int64_t bad;      /* records that could not be used */
     char first_bad[1024];
 };

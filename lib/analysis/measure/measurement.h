@@ -54,7 +54,8 @@ struct measurement_work { /* scratch for any number of measurements; begins as z
 };
 
 void measurement_open(struct measurement *point, const json_t *record);
-/* Takes a generation record of the point (identity.h). TIMING_BAD: *e filled (EXIT_BAD_DATA).
+/* Takes a generation record of the point. The caller reads records through identity_check(), so
+ * the settings are those of the point. TIMING_BAD: *e filled (EXIT_BAD_DATA).
  * verify 1: also calls timing_verify(), and compares answers that were repeated. */
 enum timing_class measurement_take(struct measurement *point, const json_t *record, int verify,
                                    struct measurement_work *work, struct err *e);

@@ -1,5 +1,6 @@
-/* identity.c - see identity.h. Two answers have one hash by chance with a probability of 3 in 10^8
- * among a million answers; start and times in nanoseconds are a part of it. */
+/* identity.c - see identity.h. Answers are compared by a hash of 64 bits over start, times in
+ * nanoseconds and other members. Among a million answers, two different ones have one hash with a
+ * probability of 3 in 10^8. */
 #include "lib/analysis/records/identity.h"
 
 #include <inttypes.h>
@@ -12,7 +13,7 @@
 #include "lib/record/content.h"
 #include "lib/record/json.h"
 
-/* Members of what is known of a point; no record has them. */
+/* Keys of `known`, the object of a point in identity->points. */
 static const char ABOUT[] = "about", BUILDS[] = "builds";
 
 static const char *name_of(const json_t *record)
@@ -46,9 +47,10 @@ static int check_settings(json_t *known, const json_t *record, struct rec_reader
 
 /* A fact that the meta record and its generations both have. */
 static const struct fact {
-    const char *member;       /* of the generation */
-    const char *within, *key; /* of the meta record; within NULL: a member of its own */
-    int is_start;             /* 1: the generation has the start of the text */
+    const char *member;       /* its member in a generation */
+    const char *within, *key; /* its place in the meta record: member `key` of the object `within`;
+                               * within NULL: member `key` of the record */
+    int is_start;             /* 1: the generation has only the first characters of the text */
 } facts[] = {{"launch", NULL, "launch", 0},
              {"workload", NULL, "prompts_sha256", 1},
              {"tokenizer", NULL, "tokenizer_sha256", 1},
@@ -86,7 +88,7 @@ static int check_facts(const json_t *maker, const json_t *record, struct rec_rea
     return 0;
 }
 
-/* "": unknown */
+/* Returns the fingerprint of the machine; "": unknown. */
 static const char *machine_of(const json_t *maker)
 {
     const char *print = rec_text(json_object_get(maker, "machine"), "fingerprint");
@@ -125,8 +127,8 @@ static uint64_t hash_members(const json_t *record, const char *const *members)
     return h;
 }
 
-/* Adds a generation to the work of its stream. Prompts that arrive meet batches by chance, so their
- * shapes differ from process to process. */
+/* Adds a generation to the work of its stream. Choices are not compared if prompts arrive at random
+ * times: each process then has other batches, so its products have other shapes. */
 static void note_work(struct identity *identity, const json_t *record)
 {
     static const char *const members[] = {"workload", "id", "phase", "round", "seq", "batch_filled",
@@ -137,7 +139,8 @@ static void note_work(struct identity *identity, const json_t *record)
                             ? NULL : json_incref(json_object_get(record, "library_choices"));
 }
 
-/* The stream ends: another stream of this work on this machine must have chosen alike. */
+/* Ends the stream. Returns -1 if an earlier stream did the same work on the same machine with other
+ * library_choices. */
 static int finish(struct identity *identity, struct rec_reader *in, struct err *e)
 {
     const char *choices = json_string_value(identity->choices);

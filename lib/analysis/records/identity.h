@@ -1,17 +1,18 @@
 /* identity.h - checks, while records are read, that the records of a point have one origin. All
- * tools that reduce records read them through this check. Each of these is refused:
+ * tools that reduce records read records through this check. Each of these is refused:
  *
- *     two checkpoints, or a named one and an unnamed one     weights.h
- *     two values of a setting                                about_difference()
- *     a generation that contradicts the meta record of its stream: launch, prompts, tokenizer,
- *     model, arch, weights_random
+ *     two checkpoints, or weights named by some records only     weights.h
+ *     two values of a setting                                    about_difference()
+ *     a generation that contradicts the meta record of its stream in launch, prompts, tokenizer,
+ *     model, arch or weights_random
  *     two builds (version and commit) of the engine behind the generations of a point
- *     two streams that did the same work with other choices of the library
- *     two prompts of one id in streams of one file of prompts
- *     one answer, with its start and times, in two launches: a copied launch
+ *     two streams that did the same work on one machine with different library_choices
+ *     two different prompts with one id, if both streams name one file of prompts
+ *     two launches that have an answer with the same start and times: one is a copy
  *
- * Two machines may have two builds and two choices. Records after `end` belong to no meta record.
- * Records derived from generations name no build, so their builds are not compared.
+ * Builds and choices may differ between machines. Generations after an `end` record belong to no
+ * meta record. Records derived from generations name no build, so builds are compared for
+ * generations only.
  *
  *     struct identity identity = {0};
  *     while (...) if (identity_check(&identity, record, reader, &e)) ...
@@ -31,18 +32,21 @@ struct identity {
     struct weights weights;
     json_t *points;  /* point -> {about, where, builds: {machine -> {commit, where}}} */
     json_t *maker;   /* meta record of the generator whose stream is read; NULL: none */
-    json_t *work;    /* machine and work of a stream -> {choices, where} */
-    json_t *choices; /* library_choices of the last generation of the stream; NULL: none */
-    uint64_t done;   /* sum of hashes of the generations of the stream, so in any order */
-    struct places answers; /* hashes of an answer and its times */
+    json_t *work;    /* machine and `done` of a stream that ended -> {choices, where} */
+    json_t *choices; /* library_choices of the last generation of the stream; NULL: none, or prompts
+                      * arrive at random times */
+    uint64_t done;   /* the work of the stream: the sum of the hashes of its generations, which does
+                      * not depend on their order */
+    struct places answers; /* hashes of point, id of the prompt, start and times of an answer */
     int64_t *launch;       /* [launch_cap] the launch of each place of `answers` */
     size_t launch_cap;
-    struct places prompts; /* hashes of point, file of prompts, id */
-    uint64_t *asked;       /* [asked_cap] a hash of the prompt of each place of `prompts` */
+    struct places prompts; /* hashes of point, id, seed and file of prompts */
+    uint64_t *asked;       /* [asked_cap] for each place of `prompts`, a hash of the prompt, of its
+                            * number of tokens and of the expected answer */
     size_t asked_cap;
 };
-/* Takes the next record of `in`. -1 (EXIT_BAD_DATA): it is refused. The message has both values and
- * both places. */
+/* Takes the next record of `in`. Returns -1 (EXIT_BAD_DATA) if the record is refused. The message
+ * says where the record is and what contradicts it. */
 int identity_check(struct identity *identity, const json_t *record, struct rec_reader *in,
                    struct err *e);
 void identity_free(struct identity *identity);

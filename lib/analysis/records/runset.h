@@ -58,12 +58,12 @@ struct runset {
     int64_t records, bad; /* bad: unreadable lines */
     int64_t repeats;      /* identical records that were left out */
     int64_t set_aside;    /* points of which a measurement on fewer prompts was left out */
-    int64_t unnamed;      /* points of unknown weights (weights.h) */
+    int64_t unnamed;      /* points whose weights are unknown: `unnamed` of weights.h */
     char first_bad[1024];
     double wall_s; /* while reading: start of the process that wrote the next records */
     struct places looks; /* what a fitness record checked -> its place in kinds["fitness"] */
     struct places met;   /* hashes of records that tools pass on, to find repeats */
-    struct identity identity; /* while reading */
+    struct identity identity; /* used only while reading */
 };
 
 /* Reads every path ("-": standard input; n = 0: standard input). A broken line is counted in

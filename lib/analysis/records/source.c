@@ -49,7 +49,7 @@ int source_single(struct source *source, const json_t *record, int counts, struc
         source->machine = NULL;
     }
     if (strcmp(kind, "parent") || (tool && !strncmp(tool, "gen-", 4)))
-        note_machine(source, record); /* other parents, such as prompts, made no times */
+        note_machine(source, record); /* other tools, such as prep-prompts, time nothing */
     if (!counts || !source->machine)
         return 0;
     source->first = source->first ? source->first : mem_text(source->machine);

@@ -15,9 +15,10 @@ struct source {
 /* A copy of the record, marked with its machine and with the file of `where` ("FILE:LINE"). A meta
  * or parent record sets the machine of the records after it. The caller's reference. */
 json_t *source_mark(struct source *source, const json_t *record, const char *where);
-/* Follows the machines of a stream: its meta record, then the parent records of generators. -1
- * (EXIT_BAD_DATA): the record counts (1), and its machine is not that of the first record that
- * counts. An unknown machine is accepted. */
+/* Notes the machine of the next records: the machine of a meta record, or of a parent record whose
+ * tool is a generator. A meta or end record without a machine makes the machine unknown. A record
+ * counts if `counts` is 1. Returns -1 (EXIT_BAD_DATA) if this record counts and comes from another
+ * machine than the first record that counts. An unknown machine is accepted. */
 int source_single(struct source *source, const json_t *record, int counts, struct err *e);
 void source_free(struct source *source);
 /* Copies the marks of the record `from` to the record `to`. */

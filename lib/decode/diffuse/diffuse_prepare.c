@@ -12,7 +12,7 @@
 
 #include "lib/base/mem.h"
 
-enum { RECORDS = 128 }; /* with so many records, passes with fewer canvases only run */
+enum { RECORDS = 128 }; /* with so many records, passes with fewer canvases run unrecorded */
 
 /* State of diffuse_prepare. */
 struct acts {
@@ -21,7 +21,7 @@ struct acts {
     size_t n, cap;
     size_t *step;              /* [n_steps] rows_step() of all passes that ran */
     size_t n_steps, cap_steps;
-    size_t from;               /* passes before step[from] do not count as similar ones */
+    size_t from;               /* is_settled() looks at step[from] and later ones only */
     struct canvas_state *at;   /* [lanes] saved states, for prepare_fewer() */
 };
 
@@ -33,7 +33,7 @@ static int is_recorded(const struct acts *acts, const struct diffuse_plan *plan)
     return i < acts->n;
 }
 
-/* 1: a pass with the same rows_step() ran. */
+/* 1: a pass with the same rows_step() ran since acts->from. */
 static int is_settled(const struct acts *acts, size_t T)
 {
     size_t i = acts->from;
@@ -43,7 +43,7 @@ static int is_settled(const struct acts *acts, size_t T)
 }
 
 /* Prepares the described pass with `capacity` wanted rows, unless it is recorded already or, with
- * `records` 0, a similar one ran. A canvas that wants more only waits. */
+ * `records` 0, is settled (is_settled()). A canvas that wants more only waits. */
 static void prepare_pass(struct diffuse_run *run, struct acts *acts, size_t capacity, int records)
 {
     struct backend *backend = run->n->backend;
@@ -73,8 +73,8 @@ static int is_alike(const struct diffuse_run *run)
     return i == run->inputs && run->drafts == 1;
 }
 
-/* Prepares passes with fewer and fewer lanes. Only these count as similar to each other, because
- * passes of other descriptions may use other kernels. */
+/* Prepares passes with fewer and fewer lanes. acts->from makes is_settled() ignore the passes that
+ * ran before, because passes of other descriptions may use other kernels. */
 static void prepare_fewer(struct diffuse_run *run, struct acts *acts, size_t capacity)
 {
     const int alike = is_alike(run);

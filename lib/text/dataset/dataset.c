@@ -28,7 +28,7 @@ struct dataset {
     json_t *id;         /* id of the last broken record, or NULL */
     struct split split;
     struct buf unit;
-    struct buf lead; /* bytes of the first line of a text that were read to see the format */
+    struct buf lead; /* bytes of the first line that looks_json() read to find the format */
     int64_t line, at, units, passed_over;
     struct span *made; /* units whose id is generated, in order */
     size_t spans, cap;
