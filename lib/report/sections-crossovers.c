@@ -198,9 +198,9 @@ void sections_crossovers(struct page *page, const struct runset *set)
                "LLaMA. X_q: the step count from which LLaDA matches LLaMA in quality. X_par: "
                "both hold. X_batch, X_length, X_rate: the batch size, length or rate of "
                "requests at which both models are equally fast. LLaMA decodes plainly unless the "
-               "setting says otherwise; an X_q that is the same with the fastest LLaMA stands "
-               "once. Bracket: the measured points on both sides; a place between them is an "
-               "estimate.",
+               "setting says otherwise. If X_q is the same with plain LLaMA and with the "
+               "fastest, the table shows it once. Bracket: the measured points on both sides; "
+               "a place between them is an estimate.",
                sizeof columns / sizeof *columns, columns);
     json_array_foreach(list, i, record)
         if (json_is_true(json_object_get(record, "exists")) && !is_said(list, record))

@@ -199,7 +199,7 @@ static void test_parameters(void)
                 same = 0;
             }
         }
-    ok(same, "the number of parameters of every shape is that of the values of its tensors");
+    ok(same, "config_parameters() equals the number of values in the tensors of every shape");
 }
 
 int main(void)

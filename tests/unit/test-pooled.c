@@ -31,7 +31,7 @@ static void test_pooled(void)
     ok(!pooled_margin_parse("0.5,bleu=0.3,accuracy=0.02", "rouge", &m) && near(m.by, 0.5, 0) &&
            !pooled_margin_parse("0.5,acc=0.3,rouge=0.02", "accuracy", &m) && near(m.by, 0.5, 0) &&
            !pooled_margin_parse("0.5,roug2=0.3", "rouge", &m) && near(m.by, 0.5, 0),
-       "a margin of another name does not hold, nor that of a shorter or equally long one");
+       "a margin of another name does not apply, even if the name is shorter or as long");
     ok(!pooled_margin_parse("1%", "judge_ppl", &m) && m.relative &&
        near(pooled_worsened(20, &m, 0), 20.2, 1e-15), "a relative margin");
     ok(pooled_margin_parse("x", "a", &m) && pooled_margin_parse("-1", "a", &m) &&
