@@ -14,7 +14,7 @@
  * level too. */
 #define PART static inline __attribute__((always_inline))
 
-/* Merges the N lanes after the first N lanes into the first N lanes. */
+/* Merges lanes N to 2 N - 1 into lanes 0 to N - 1. */
 #define HALVE(top, sum, N)                                      \
     for (size_t j = 0; j < (N); j++) {                          \
         top[j] = top[j + (N)] > top[j] ? top[j + (N)] : top[j]; \
@@ -25,8 +25,8 @@
  * short, and the compiler then knows their length. */
 PART float largest_of(const float *x, size_t n)
 {
-    /* Lanes let the compiler make vectors. A comparison ignores NaN. The sum of magnitudes does
-     * not: it is NaN exactly if a value is NaN. */
+    /* Lanes let the compiler make vectors. `top` ignores NaN. `sum` is NaN exactly if a value is
+     * NaN. */
     enum { LANES = 32 };
     float top[LANES] = {0}, sum[LANES] = {0};
     size_t i = 0;

@@ -1,5 +1,5 @@
-/* judges.h - checks that the values of a metric come from one judge. Two judges give two scales, so
- * values of both on one front, or in one comparison, would compare the judges.
+/* judges.h - checks that the values of a metric come from one judge. Each judge has its own
+ * scale, so values of two judges must not be compared or put on one front.
  *
  * score-ppl and score-bert write `judge_sha256` into each quality record. */
 #pragma once

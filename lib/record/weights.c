@@ -8,7 +8,6 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/hash.h"
-#include "lib/record/judges.h"
 #include "lib/record/json.h"
 
 const char *const weights_fields[] = {"weights", "draft_weights", "prior_weights", NULL};
@@ -234,8 +233,6 @@ int weights_check(struct weights *weights, const json_t *record, struct rec_read
     const char *point = rec_text(record, "point");
     point = point ? point : rec_text(record, "config");
     follow(weights, record);
-    if (judges_check(&weights->judges, record, in, e))
-        return -1;
     if (!point || !weights_is_pooled(record))
         return 0;
     weights->points = weights->points ? weights->points : json_object();
@@ -255,6 +252,5 @@ void weights_free(struct weights *weights)
 {
     json_decref(weights->points);
     json_decref(weights->maker);
-    json_decref(weights->judges);
     *weights = (struct weights){0};
 }

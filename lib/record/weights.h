@@ -25,14 +25,13 @@ extern const char *const weights_fields[]; /* the field of each part in records;
  * them, by the members `checkpoint` and `draft_model` of a meta record. meta NULL: sets nothing. */
 void weights_put(json_t *record, const json_t *meta, int uses_draft, int uses_prior);
 
-/* The points and the stream read so far; begins as zeroes. */
+/* The state of the check. All members are 0 before the first record. */
 struct weights {
     /* point -> {field -> {name, where, said, files}, unnamed, files}. said: the record itself has
-     * the name. unnamed: the place of the first record without a name. files: true
-     * if the member `unnamed` below counts the point. */
+     * the name. Outer unnamed: the place of the first record without a name. Outer files: true if
+     * the count weights->unnamed includes this point. */
     json_t *points;
     json_t *maker;  /* checkpoints and names of the generator whose stream is read; NULL: none */
-    json_t *judges; /* `seen` of judges_check() */
     int64_t unnamed; /* points whose records come from several files and name no weights */
 };
 /* The warning of a tool about the points in `unnamed`: a format with %lld for their number. */
@@ -43,10 +42,10 @@ struct weights {
 int weights_is_pooled(const json_t *record);
 
 /* Takes the next record of `in`. Returns -1 (EXIT_BAD_DATA) if the weights of its point differ from
- * those of an earlier record, if the weights in the record differ from the meta record of its
- * stream, or if judges_check() refuses. If one record of a point itself names the weights of
- * the model, each record of the point must name them, or the meta record of its stream must. The
- * message has both hashes and where each was read. */
+ * those of an earlier record, or if the weights in the record differ from the meta record of its
+ * stream. If one record of a point itself names the weights of the model, each record of the point
+ * must name them, or the meta record of its stream must. The message has both hashes and where each
+ * was read. */
 int weights_check(struct weights *weights, const json_t *record, struct rec_reader *in,
                   struct err *e);
 void weights_free(struct weights *weights);

@@ -1,11 +1,10 @@
 /* parts.c - attributes the time of a pass to its operations. Its table of operations runs the
  * operations of one part and skips all others. So each part is timed as passes are: recorded, many
- * behind each other. With 8B the parts together take about as long as the pass, because no cache
- * holds the weights of a part. With small shapes a cache holds these weights, and the sum is too
- * small.
+ * behind each other. With small shapes a cache holds the weights of a part, and the sum of the
+ * parts is too small. With 8B no cache holds these weights; that sum has not been measured.
  *
- * The rows of the pass stay as the last operation left them. The parts that change x, the input of
- * other parts, are timed last. */
+ * The rows of the pass stay as the last operation left them. Parts out and down add to x, the input
+ * of other parts, so they are timed last. Part rest sets x to the embeddings first. */
 #include <string.h>
 
 #include "tests/bench/bench.h"

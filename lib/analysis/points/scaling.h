@@ -29,9 +29,10 @@ struct scaling_how {
  * number of candidates of all cells together, the plain points included, and each interval has
  * Bonferroni's level over all of them (ratio_level()).
  *
- * x_q: an array of X_q records (meeting.h). X_rate also has as_good: true if all of these records
- * about its series show that its step count is as good as LLaMA for one prompt at a time, those
- * against the fastest LLaMA left out; false if one shows that it is worse; else null
- * with as_good_reason. as_good_by names the qualities. The caller's reference. */
+ * x_q: an array of X_q records (meeting.h). X_rate also has as_good, from the X_q records of its
+ * series with one prompt at a time. Records against the fastest LLaMA do not count. true: all show
+ * that the step count is as good as LLaMA. false: one shows that the step count is worse. null:
+ * undecided or not tested; as_good_reason says which. as_good_by names the qualities. The caller's
+ * reference. */
 json_t *scaling_records(const struct points *points, const struct costs *costs,
                         const struct scaling_how *how);

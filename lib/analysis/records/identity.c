@@ -12,6 +12,7 @@
 #include "lib/base/mem.h"
 #include "lib/record/content.h"
 #include "lib/record/json.h"
+#include "lib/record/judges.h"
 
 /* Keys of `known`, the object of a point in identity->points. */
 static const char ABOUT[] = "about", BUILDS[] = "builds";
@@ -248,7 +249,8 @@ int identity_check(struct identity *identity, const json_t *record, struct rec_r
                    struct err *e)
 {
     const char *point = about_point(record);
-    if (weights_check(&identity->weights, record, in, e) || follow(identity, record, in, e))
+    if (weights_check(&identity->weights, record, in, e) ||
+        judges_check(&identity->judges, record, in, e) || follow(identity, record, in, e))
         return -1;
     if (!point || !weights_is_pooled(record))
         return 0;
@@ -263,6 +265,7 @@ int identity_check(struct identity *identity, const json_t *record, struct rec_r
 void identity_free(struct identity *identity)
 {
     weights_free(&identity->weights);
+    json_decref(identity->judges);
     places_free(&identity->answers);
     free(identity->launch);
     places_free(&identity->prompts);

@@ -2,12 +2,15 @@
  * tools that reduce records read records through this check. Each of these is refused:
  *
  *     two checkpoints, or weights named by some records only     weights.h
+ *     two judges of a metric, or two layers of an encoder        judges.h
  *     two values of a setting                                    about_difference()
  *     a generation that contradicts the meta record of its stream in launch, prompts, tokenizer,
  *     model, arch or weights_random
- *     two builds (version and commit) of the engine behind the generations of a point
+ *     two builds (version and commit) of the engine behind the generations of a point on one
+ *     machine
  *     two streams that did the same work on one machine with different library_choices
- *     two different prompts with one id, if both streams name one file of prompts
+ *     two different prompts of a point with one id and seed, if both streams name one file of
+ *     prompts
  *     two launches that have an answer with the same start and times: one is a copy
  *
  * Builds and choices may differ between machines. Generations after an `end` record belong to no
@@ -27,9 +30,10 @@
 #include "lib/record/rec.h"
 #include "lib/record/weights.h"
 
-/* What was read so far; begins as zeroes. */
+/* The state of the check. All members are 0 before the first record. */
 struct identity {
     struct weights weights;
+    json_t *judges;  /* `seen` of judges_check() */
     json_t *points;  /* point -> {about, where, builds: {machine -> {commit, where}}} */
     json_t *maker;   /* meta record of the generator whose stream is read; NULL: none */
     json_t *work;    /* machine and `done` of a stream that ended -> {choices, where} */

@@ -1,10 +1,10 @@
 /* diffuse_prepare.c - prepares, before the clock begins, the passes that can come.
  *
  * It simulates the batch, and records each kind of pass that repeats. Where canvases end or begin
- * at different times, a pass may have any set of canvases. If all inputs have one length, passes
- * with fewer canvases are recorded too. There are too many other passes to record them all. For
- * each number of rows that rows_step() returns one such pass runs. It makes the kernels and the
- * choices ready that all passes with so many rows share. */
+ * at different times, a pass may have any set of canvases. If all inputs have one length and
+ * one draft, passes with fewer canvases are recorded too, up to RECORDS. The other passes are too
+ * many to record. One of them runs for each result of rows_step(). This run makes the kernels and
+ * choices ready that all passes with the same result share. */
 #include "lib/decode/diffuse/diffuse_run.h"
 
 #include <stdlib.h>
@@ -109,7 +109,8 @@ static int any_live(const struct diffuse_run *run)
     return live;
 }
 
-/* Simulates a pass: commits as scheduled, or one slot of each canvas. Returns as settle(). */
+/* Simulates a pass. With a schedule it commits what the schedule says, else one slot of each
+ * canvas. Returns 1 if a new description is needed. */
 static int simulate(struct diffuse_run *run, const struct acts *acts)
 {
     const struct canvas_loop here = diffuse_loop_here(run);
