@@ -408,11 +408,11 @@ template <int N> DEVICE void group_multiply(float *dy, const uint32_t a[4], cons
     uint64_t at = (uint64_t)(shared_address(b) >> 4 & 0x3fff) | (uint64_t)(128 >> 4) << 16 |
                   (uint64_t)(256 >> 4) << 32;
     if (N == 128)
-        group_multiply_128(d, a, at, add);
+        group_multiply_128(dy, a, at, add);
     else if (N == 192)
-        group_multiply_192(d, a, at, add);
+        group_multiply_192(dy, a, at, add);
     else
-        group_multiply_256(d, a, at, add);
+        group_multiply_256(dy, a, at, add);
 #endif
 }
 
