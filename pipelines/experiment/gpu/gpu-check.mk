@@ -19,7 +19,7 @@ GPU_CHECK ?= tests,identity,tolerance,batch,repeat,sanitize
 # tests are links to one program, so that the kernels are linked once. The name of the link selects
 # the main() of the test.
 EMULATED_ONLY := $(wildcard tests/cuda/test-emulator*.cu) tests/cuda/test-faults.cu \
-                 tests/cuda/test-gemm.cu
+                 tests/cuda/test-gemm.cu tests/cuda/test-nvidia.cu
 GPU_TEST_CU   := $(filter-out $(EMULATED_ONLY),$(sort $(wildcard tests/cuda/test-*.cu))) \
                  $(wildcard tests/gpu/test-*.cu)
 GPU_TEST_PROG := $(if $(HAVE_CUDA),$(addprefix $(BUILD)/gpu/,$(notdir $(GPU_TEST_CU:.cu=))))
