@@ -48,21 +48,3 @@ DEVICE void combine_query(const struct tile_job *j, size_t query, int used)
     if (owner)
         *(uint2 *)((uint16_t *)j->a.y + query * E + (size_t)column) = make_uint2(low, high);
 }
-
-/* Returns true for all threads of the block that is the last of `blocks` blocks to arrive at this
- * counter; all that the other blocks wrote before they arrived is then complete. The counter is 0
- * before the first arrival and after the last. */
-DEVICE bool last_to_arrive(unsigned *arrived, int blocks, int *shared)
-{
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        bool last = atomicAdd(arrived, 1u) + 1 == (unsigned)blocks;
-        if (last)
-            *arrived = 0;
-        *shared = last;
-        __threadfence();
-    }
-    __syncthreads();
-    return *shared != 0;
-}

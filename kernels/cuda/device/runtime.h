@@ -41,7 +41,8 @@ struct device {
     struct events *events;          /* event.cu */
     struct staging *staging;        /* transfer.cu */
     struct products *gemm;          /* gemm.cu */
-    unsigned *arrived;              /* counters in device memory: attention.cu */
+    unsigned *arrived;              /* counters in device memory, at least one for each
+                                     * multiprocessor: attention.cu, few.cu; NULL: none */
     unsigned wide;                  /* blocks of a cluster of wide.cu; 0: wide.cu does not run on
                                      * this device */
 };

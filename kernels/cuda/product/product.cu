@@ -2,6 +2,7 @@
  *
  *     fp32 rows            f32_product.cu; from some number of rows on the library (library_above)
  *     T <= few             gemv.cu, one kernel, if x fits in shared memory (few: formats.h)
+ *     T <= 8               few.cu, one kernel, except INT8
  *     T = 65 .. 256        FP8 and blocks on Hopper: wide.cu and finish.cu (wide_plan.h)
  *     T <= library_above   skinny.cu and finish.cu, 64 rows at a time
  *     more rows            large.cu (the library); without the library skinny.cu and finish.cu
@@ -122,7 +123,7 @@ static void product(struct backend *backend, struct product_job *j, struct input
     if (j->T == 0 || job_tiles(j) == 0)
         return;
     const struct bf16_input rows = {static_cast<const uint16_t *>(in.x), in.gain, (float)in.eps};
-    if (!exact_rows(j->dtype) && gemv(backend, j, &rows))
+    if (!exact_rows(j->dtype) && (gemv(backend, j, &rows) || few(backend, j, rows, work)))
         return;
     uint32_t most = rows_of_piece(j, &in);
     for (uint32_t row = 0; row < j->T; row += most) {
