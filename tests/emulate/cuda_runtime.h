@@ -1,6 +1,8 @@
 /* cuda_runtime.h - stands in for the header of the CUDA toolkit where a test parses
  * kernels/cuda/nvidia.cuh for the host: the types of a launch that the emulated device does not
  * need. Functions are declared only. */
+#pragma once
+
 #define __shared__
 enum cudaLaunchAttributeID {
     cudaLaunchAttributeClusterDimension = 4,

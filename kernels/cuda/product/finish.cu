@@ -30,8 +30,9 @@ DEVICE uint32_t parts_of(const struct wide_plan &plan, uint32_t splits, uint32_t
     return wide_parts(&plan, number / (plan.cluster * WIDE_ROWS / TILE_ROWS));
 }
 
-/* Eight threads finish the pairs of a tile for a row of x. The next eight threads take the next row,
- * up to `together` rows; the threads behind them take the next tiles. Parts are added in order. */
+/* Eight threads finish the pairs of a tile for a row of x. The next eight threads take the next
+ * row, up to `together` rows; the threads behind them take the next tiles. Parts are added in
+ * order. */
 template <class A, class Sum>
 __global__ void __launch_bounds__(THREADS)
 finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint32_t splits,

@@ -19,13 +19,16 @@ def kept: . as $r | with_entries(select(
     and (.key as $k | unwanted | index($k) | not)
     and (.key != "launch_values" or $r.metric == "e2e_ns")
     and ((.key | endswith("_reason") | not) or .key == "lo_reason")));
+# names of files without folders that only the measured machine has
+def named: if . == null then . else map(sub("^/.*/"; "")) end;
 (first(.[] | select(.kind == "parent" and .machine and (.tool | startswith("gen-")))) // null)
     as $launch
-| ($launch | if . then {schema, kind, run, tool, version, commit, argv, seed, start, machine,
-                        backend} else empty end),
+| ($launch | if . then {schema, kind, run, tool, version, commit, argv: (.argv | named), seed,
+                        start, machine, backend} else empty end),
   (map(select(.kind == "roofline" and .ceiling == true)) | unique[]),
   (.[] | if .kind == "meta" and .machine then
-      {schema, kind: "parent", run, tool, version, commit, argv, seed, start, machine, note}
+      {schema, kind: "parent", run, tool, version, commit, argv: (.argv | named), seed, start,
+       machine, note}
       | if $launch and .machine.fingerprint != $launch.machine.fingerprint
         then .analysis_machine = .machine | .machine = $launch.machine else . end
       | with_entries(select(.value != null))
