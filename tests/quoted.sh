@@ -22,7 +22,7 @@ drift '| 76 steps' '| 77 steps' '^README.md: .*| 76 steps' "another step count a
 drift '0\.71, 0\.82' '0.72, 0.82' '^lib/train/README.md: .*trains at 0.77' "another interval"
 drift '8\.11 to' '8.21 to' '^lib/train/README.md: .*falls from 8.11 to 2.09; with blocks' \
     "another loss of a twin"
-drift 'commit 6bf35445\.' 'commit a48ffcb7.' '^README.md: .*since commit 6bf35445' \
+drift 'commit afc0c0db\.' 'commit a48ffcb7.' '^README.md: .*since commit afc0c0db' \
     "another commit that ran on a card"
 drift '^> At how many' '> At which' '^README.md: the records say: ' "another question"
 tests/house/quoted "$scratch" >"$scratch/said" 2>&1
