@@ -16,6 +16,7 @@
 struct engine {
     const char *model, *ignore_config, *device, *isa, *dtype;
     const char *graphs, *alloc, *tf32;    /* NULL: default */
+    const char *gemm_choices;             /* NULL: not given */
     const char *kv_dtype, *quant, *level, *pruned; /* NULL: not given */
     const char *device_map, *kv_map, *offload_dir; /* NULL: not given */
     size_t offload, offload_kv; /* layers that a map `auto` or a plan offloads; layers whose keys
@@ -72,6 +73,10 @@ struct engine {
     {"tf32", 0, OPT_CHOICE, &(g).tf32, .choices = "on|off", .rare = 1,                             \
      .help = "GPU with --dtype f32: compute products of many rows in TF32, with 10 bits of "       \
              "mantissa (off)"},                                                                    \
+    {"gemm-choices", 0, OPT_TEXT, &(g).gemm_choices, .arg = "FILE", .rare = 1,                     \
+     .writes = WRITES_IT,                                                                          \
+     .help = "GPU: file of the library's algorithm for each shape, which is read and extended; "   \
+             "with one file two machines choose alike (a file in ~/.cache/crossover)"},            \
     {"row-tile", 0, OPT_INT, &(g).row_tile, 0, 1 << 20, .arg = "N", .rare = 1,                     \
      .help = "rows that the products of a layer compute at a time, a multiple of 8 (0: all)"},     \
     {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",                 \
@@ -84,9 +89,10 @@ struct engine {
  * checkpoint_open(), and EXIT_BAD_DATA if the checkpoint of --pruned is not pruned. */
 int engine_checkpoint(const struct engine *engine, uint64_t synth_seed, struct checkpoint *model,
                       const struct log *log, struct err *e);
-/* Opens the back end that --device, --isa, --threads, --graphs, --alloc and --tf32 ask for; the
- * caller's (backend_close). -1: EXIT_BAD_USAGE (no such device exists), EXIT_NO_DEVICE (this
- * machine has none; the message names the devices that it has). */
+/* Opens the back end that --device, --isa, --threads, --graphs, --alloc, --tf32 and --gemm-choices
+ * ask for; the caller's (backend_close). -1: EXIT_BAD_USAGE (no such device exists), EXIT_NO_DEVICE
+ * (this machine has none; the message names the devices that it has), EXIT_BAD_DATA (--gemm-choices
+ * is not a file of choices of this library). */
 int engine_open(const struct engine *engine, struct backend **backend, struct err *e);
 /* Checks --device alone. -1: EXIT_BAD_USAGE. */
 int engine_check_device(const struct engine *engine, struct err *e);

@@ -150,14 +150,15 @@ EOF
 
 @test "processes that share a file of choices record the same digest" {
     for i in 1 2; do
-        CROSSOVER_GEMM_CHOICES=$T/choices "${LLADA_GEN[@]}" --gen-length 96 "$F/prompts" > "$T/$i"
+        "${LLADA_GEN[@]}" --gemm-choices "$T/choices" --gen-length 96 "$F/prompts" > "$T/$i"
         conforms "$T/$i"
     done
     cmp <(jq .library_choices "$T/1") <(jq .library_choices "$T/2")
     jq -se 'all(.library_choices | test("^[0-9a-f]{12}$"))' "$T/1"
     head -1 "$T/choices" | grep -qx 'cuBLASLt 1'
     echo 'cuBLASLt 2' > "$T/choices"
-    CROSSOVER_GEMM_CHOICES=$T/choices run -65 "${LLADA_GEN[@]}" "$F/prompts"
+    run -65 "${LLADA_GEN[@]}" --gemm-choices "$T/choices" "$F/prompts"
+    [[ $output == *"--gemm-choices: $T/choices: expected"* ]]
 }
 
 @test "too little memory gives oom records and exit code 1" {

@@ -452,7 +452,7 @@ int gemm_open(struct backend *backend, struct err *e)
     if (!products->path || !choices_read(&products->choices, products->path, backend->library,
                                          products->is_named ? e : &ignored))
         return 0;
-    return products->is_named ? err_prefix(e, "CROSSOVER_GEMM_CHOICES") : 0;
+    return products->is_named ? err_prefix(e, "--gemm-choices") : 0;
 }
 
 void gemm_close(struct backend *backend)

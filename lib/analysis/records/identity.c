@@ -157,7 +157,7 @@ static int finish(struct identity *identity, struct rec_reader *in, struct err *
             bad = err_set(e, EXIT_BAD_DATA, "%.200s: library_choices of the stream that ends here: "
                           "%.12s, and %.12s of the same work in the stream that ends in %.200s: "
                           "the library ran other algorithms; make both launches with one file "
-                          "CROSSOVER_GEMM_CHOICES", rec_where(in), choices,
+                          "--gemm-choices", rec_where(in), choices,
                           rec_text(had, "choices"), rec_text(had, "where"));
         free(key);
     }

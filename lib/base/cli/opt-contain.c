@@ -193,10 +193,6 @@ static void allow_environment(struct paths *paths, unsigned programs)
         free(copy);
     }
     free(usual);
-    /* a file of choices for the GPU's library, which may not exist yet */
-    const char *choices = getenv("CROSSOVER_GEMM_CHOICES");
-    if (choices && *choices)
-        allow_output(paths, choices);
 }
 
 static int restrict_files(const struct tool *tool, char **operands)
