@@ -2,6 +2,7 @@
  * every row once, fit in the memory that is set aside for them, and are as few as possible. Also
  * tests where the values of NF4 lie, and how many multiprocessors the products of 8B models use. */
 #include "kernels/cuda/product/slices.h"
+#include "kernels/cuda/product/wide_plan.h"
 
 #include "lib/base/pool.h"
 #include "tests/tap.h"
@@ -210,6 +211,10 @@ static uint32_t library_tiles(const struct product_job *j)
 static int fills(const struct product_job *j)
 {
     struct gemv_plan few = {0};
+    if (wide_takes(j->dtype, j->T, j->K)) { /* an H100 starts clusters of two blocks */
+        struct wide_plan wide = wide_plan(j, SMS, 2);
+        return wide.clusters * wide.cluster >= SMS;
+    }
     if (j->T > library_above(j->dtype))
         return library_tiles(j) >= SMS;
     if (format_row(j->dtype).x_bytes == 4) /* f32_product.cu: a warp has a pair of columns */
