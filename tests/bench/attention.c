@@ -75,9 +75,11 @@ static int time_case(struct run *r, const struct kase *c, const struct pair *pai
     double took = walk_s(r->bench, call_attention, r, copies, QUICKEST);
     ceilings_bracket(r->bench);
     task_add(&task, &r->bench->roof, operations, 2 * (double)r->copy_bytes);
-    snprintf(text, sizeof text, "%s, %zu x %zu row%s, %zu keys",
-             c->mask == MASK_CAUSAL ? "causal" : "full", c->seqs, c->rows, c->rows > 1 ? "s" : "",
-             c->keys);
+    int n = snprintf(text, sizeof text, "%s, %zu x %zu row%s, %zu keys",
+                     c->mask == MASK_CAUSAL ? "causal" : "full", c->seqs, c->rows,
+                     c->rows > 1 ? "s" : "", c->keys);
+    if (bench_on_device(r->bench) && a->kv_heads == a->heads)
+        snprintf(text + n, sizeof text - (size_t)n, ", %zu key heads", a->kv_heads);
     json_t *fields = kernel_fields("attention", pair, kind, text, c->rows * c->seqs);
     return bench_point(r->bench, fields, &task, took, e);
 }

@@ -372,11 +372,14 @@ JOBS=after,full,block,parts,gap,memory,load
         (.nominal_flops_per_s_reason | contains("driver")) and (has("remark") | not)) and
         (.[2] | .name + .remark | test("^LLM.int8.*outliers"))' bench.ndjson
     [ "$(jq -s 'map(.kernel // empty) | unique | join(" ")' bench.ndjson)" = \
-        '"attention gated head matmul"' ]
-    # a device has kernels for fp8, too
+        '"attention gated head matmul qkv"' ]
+    # a device has kernels for fp8, too; it measures more rows, and what the other network has
     run_bench --device cuda --only kernels --shapes tiny --dtypes fp8 --point 0.003 \
         -o fp8.ndjson
-    jq -se 'map(select(.kernel)) | length == 19 and all(.dtype == "fp8")' fp8.ndjson
+    jq -se 'map(select(.kernel)) | length == 41 and all(.dtype == "fp8") and
+        (map(select(.kernel == "qkv")) | map(.rows) == ([1, 8, 32, 64, 128, 256, 512] | . + .)) and
+        ([.[] | select(.kernel == "qkv") | .name] | any(contains("128 x 64")) and
+            any(contains("192 x 64")))' fp8.ndjson
     # a model that does not fit is recorded, and the others continue
     EMULATE_MEMORY=6000000 run_bench --device cuda --only kernels,models --jobs block \
         --shapes tiny --dtypes bf16 --point 0.003 -o short.ndjson
