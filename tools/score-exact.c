@@ -286,7 +286,7 @@ static int write_summary(struct scorer *scorer, const struct response_group *gro
         return 0;
     struct interval interval = bootstrap_wilson(right, n, 0.95);
     char *method = mem_format("%s, Wilson interval", rule ? rule : scorer->match);
-    json_t *quality = quality_summary(group->about, metric, "higher", interval, (int64_t)n, 1,
+    json_t *quality = quality_summary(group->about, metric, interval, (int64_t)n, 1,
                                       responses_why(group), method);
     free(method);
     return rec_write(&scorer->run.out, "quality", quality, e);

@@ -89,9 +89,9 @@ static struct scores *find_group(struct scorer *scorer, const char *key, json_t 
 
 /* The quality record of one text, with one value. */
 static json_t *start_quality(const struct scores *scores, const json_t *record, const char *metric,
-                             double value, const char *reason, const char *direction)
+                             double value, const char *reason)
 {
-    json_t *quality = quality_of(scores->about, record, metric, direction);
+    json_t *quality = quality_of(scores->about, record, metric);
     rec_set_number(quality, "value", value, reason);
     return quality;
 }
@@ -188,16 +188,14 @@ static int judge_text(struct scorer *scorer, const json_t *record, struct scores
         measure_variety(&ids, first, &score);
         score.nats = empty ? (double)NAN : rec_as_written(likelihood.nats);
         score.tokens = (double)likelihood.scored;
-        json_t *quality = start_quality(scores, record, "judge_nll_nats", score.nats, "empty text",
-                                        "lower");
+        json_t *quality = start_quality(scores, record, "judge_nll_nats", score.nats, "empty text");
         set_rates(quality, &score);
         bad = rec_write(&scorer->out, "quality", quality, e);
     }
     for (int i = 0; i < DIVERSITY_METRICS && !bad; i++)
         bad = rec_write(&scorer->out, "quality",
                         start_quality(scores, record, diversity_names[i], score.variety[i],
-                                      "text too short", i == 3 ? "lower" : "higher"),
-                        e);
+                                      "text too short"), e);
     if (!bad && !empty)
         scores_keep(scores, rec_text(record, "id"), score);
     scores->left_out += empty;
@@ -225,8 +223,7 @@ static int judge(struct scorer *scorer, const json_t *record, struct err *e)
     text = text ? text : rec_text(record, "text");
     if (random_weights(scorer, record)) {
         scores->random = 1;
-        json_t *quality = start_quality(scores, record, "judge_nll_nats", NAN, "random weights",
-                                        "lower");
+        json_t *quality = start_quality(scores, record, "judge_nll_nats", NAN, "random weights");
         return rec_write(&scorer->out, "quality", quality, e) ? -1 : 1;
     }
     if (!text)
@@ -330,7 +327,7 @@ static int score_given(struct scorer *scorer, const json_t *record, const struct
     else
         score = (struct score){.nats = rec_as_written(likelihood.nats),
                                .tokens = (double)likelihood.scored, .bytes = (double)text->bytes};
-    json_t *quality = start_quality(scores, record, metric, score.nats, "random weights", "lower");
+    json_t *quality = start_quality(scores, record, metric, score.nats, "random weights");
     set_rates(quality, &score);
     if (strcmp(scorer->a.mode, "nll"))
         rec_set_number(quality, "value_se", scores->random ? (double)NAN : likelihood.se,

@@ -50,7 +50,7 @@ static json_t *corpus_summary(const struct response_group *group, const double *
     struct interval interval = bootstrap_interval(chrf[RESPONSES_DRAWS], chrf, RESPONSES_DRAWS,
                                                   0.95);
     free(chrf);
-    return quality_summary(group->about, "chrf_corpus", "higher", interval, (int64_t)group->n, 0,
+    return quality_summary(group->about, "chrf_corpus", interval, (int64_t)group->n, 0,
                            responses_why(group),
                            "n-grams of all texts, percentile bootstrap of texts");
 }

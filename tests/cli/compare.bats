@@ -13,11 +13,12 @@ compare() { "$BIN/compare" --no-meta "$@"; }
 
 # quality CONFIG ID METRIC VALUE [TOKENS]: prints a quality record
 quality() {
-    local quant=none
+    local quant=none better=lower
+    [ "$3" != accuracy ] || better=higher
     [[ $1 != *quant=* ]] || quant=${1##*=}
     printf '{"schema":"crossover/1","kind":"quality","run":"r","config":"%s","model":"m",%s}\n' \
         "$1" "\"arch\":\"llama\",\"quant\":\"$quant\",\"id\":\"$2\",\"metric\":\"$3\",\
-\"value\":$4,\"scored_tokens\":${5:-null},\"direction\":\"lower\""
+\"value\":$4,\"scored_tokens\":${5:-null},\"direction\":\"$better\""
 }
 
 # texts N: N prompts of different difficulty; with int8 each costs 0.02 nats more for each token

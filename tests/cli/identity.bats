@@ -269,3 +269,28 @@ of_one() { sealed "if .point then .point = \"$(point "$F/one-0")\" else . end | 
     sealed 'if .kind == "meta" or .point then .launch = 1 else . end' "$F/one-0" > "$T/lie"
     tools "$F/one-0" "$T/lie"
 }
+
+@test "a unit or direction that contradicts its metric is refused by every tool" {
+    "$BIN/measure" -q "$F/one-0" > "$T/times"
+    "$BIN/score-exact" -q "$F/one-0" > "$T/quality"
+    says='unit of the metric e2e_ns: expected "ns", got "ms"'
+    sealed 'if .metric == "e2e_ns" then .unit = "ms" else . end' "$T/times" > "$T/lie"
+    tools "$T/lie" "$T/quality"
+    [[ "$output" == *"$T/lie:"[0-9]*": unit of"* ]]
+    for mode in --gate=2% --self-test=1.5 --ranking "--claims data/ablation.ndjson"; do
+        # shellcheck disable=SC2086 # an option and its file
+        refuses "$BIN/compare" $mode "$T/lie" -o "$T/out"
+    done
+    says='direction of the metric accuracy: expected "higher", got "lower"'
+    sealed 'if .kind == "quality" then .direction = "lower" else . end' "$T/quality" > "$T/lie"
+    tools "$T/times" "$T/lie"
+    says='direction of the metric accuracy_sums: expected "higher", got "lower"'
+    jq -c 'if .kind == "quality" then .direction = "lower" | .metric = "accuracy_sums" else . end
+        | select(.kind != "end" and .kind != "meta")' "$T/quality" > "$T/lie"
+    refuses "$BIN/pareto" "$T/times" "$T/lie" -o "$T/out"
+    # a metric of another program has the unit and the direction that the program gives
+    says=
+    jq -c 'select(.metric == "e2e_ns") | .metric = "wait" | .unit = "ms" | .direction = "higher"' \
+        "$T/times" > "$T/other"
+    "$BIN/pareto" -q "$T/times" "$T/quality" "$T/other" > "$T/front"
+}

@@ -229,6 +229,7 @@ measured() {
     rates "$@" | jq -c '.lo = .value * 0.9 | .hi = .value * 1.1 | .level = 0.95 | .unit = "ns"
         | ., (.metric = "ttft_ns"),
           (.metric = "requests_per_s", .metric = "goodput_per_s" | .unit = "per_s"
+           | .direction = "higher"
            | .value = .arrival_rate * (if .metric == "goodput_per_s" then 0.5 else 1 end)
            | .lo = .value * 0.9 | .hi = .value * 1.1 | .ttft_limit_ns = 5e8)'
 }

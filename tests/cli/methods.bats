@@ -175,7 +175,8 @@ synth:tiny-llada,vanilla" ]
     three > m
     run_of > in
     "$BIN/compare" --no-meta --methods m --cost e2e_ns in > by-method
-    jq -c 'if .kind == "metric" then ., (.metric = "passes" | .value = 3) else . end' in > more
+    jq -c 'if .kind == "metric" then ., (.metric = "passes" | .unit = "passes" | .value = 3)
+        else . end' in > more
     "$BIN/report" -q --format markdown more by-method m -o page.md
     grep -q '^| Model | Method | Latency | Speed-up | Accuracy |' page.md
     grep -q '^| Model | Method | Tokens per second | Tokens per pass | Passes | Rows |' page.md
@@ -196,7 +197,8 @@ synth:tiny-llada,vanilla" ]
 @test "a series of a method is named by the method, not by a value of its axis" {
     three > m
     run_of > in
-    jq -c 'select(.kind == "metric") | .metric = "output_tokens_per_s"' in > rates
+    jq -c 'select(.kind == "metric") | .metric = "output_tokens_per_s" | .unit = "per_s"
+        | .direction = "higher"' in > rates
     "$BIN/plot" --type throughput rates m -o t.svg
     for name in ' factor' ' dual-factor' ', 16 steps'; do
         grep -q ">synth:tiny-llada$name<" t.svg

@@ -375,7 +375,7 @@ twice() {
     # a member that is worse than a cheaper one by the values drawn is left out (lower is better)
     jq -c 'select(.kind != "meta" and .kind != "end") |
         if .metric == "judge_ppl" then .direction = "higher" else . end' \
-        "$F"/plot-{metric,quality,front}.ndjson > turned
+        "$F"/plot-{metric,quality,front}.ndjson | sed 's/"judge_ppl"/"fluency"/g' > turned
     draw pareto t.svg turned
     sed -n '/^# front/,/^# /p' t.tsv | awk '/^[0-9]/ { if ($1 < cost) last = 0
         fell = fell || $2 < last; cost = $1; last = $2; n++ } END { exit fell || n < 4 }'

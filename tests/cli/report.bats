@@ -249,7 +249,8 @@ load report
             lo: 0.6, hi: 0.63, n: 4, launches: 2, unit: \"ratio\", direction: \"higher\"} + $1"
     }
     { share '{}'
-      share '{metric: "model_bytes_per_s", value: 2.5e10, lo: null, hi: null}'
+      share '{metric: "model_bytes_per_s", unit: "per_s", value: 2.5e10, lo: null,
+             hi: null}'
       share '{metric: "mfu_ratio", value: null, value_reason: "no ceilings in the input"}'
       share '{config: "other", metric: "mfu_ratio", value: 0.125, lo: null, hi: null}'
       cat "$F/plot-roofline.ndjson"; } > run

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
+#include "lib/analysis/records/scale.h"
 #include "lib/base/hash64.h"
 #include "lib/base/mem.h"
 #include "lib/record/content.h"
@@ -249,7 +250,8 @@ int identity_check(struct identity *identity, const json_t *record, struct rec_r
                    struct err *e)
 {
     const char *point = about_point(record);
-    if (weights_check(&identity->weights, record, in, e) ||
+    if (scale_check(record, rec_where(in), e) ||
+        weights_check(&identity->weights, record, in, e) ||
         judges_check(&identity->judges, record, in, e) || follow(identity, record, in, e))
         return -1;
     if (!point || !weights_is_pooled(record))

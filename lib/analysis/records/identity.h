@@ -2,6 +2,7 @@
  * tools that reduce records read records through this check. Each of these is refused:
  *
  *     two checkpoints, or weights named by some records only     weights.h
+ *     another unit or direction than that of the metric          scale.h
  *     two judges of a metric, or two layers of an encoder        judges.h
  *     two values of a setting                                    about_difference()
  *     a generation that contradicts the meta record of its stream in launch, prompts, tokenizer,

@@ -64,7 +64,7 @@ int multichoice_write(struct rec_writer *out, struct scores *scores, const json_
     int bad = 0;
     for (int k = 0; k < NORMS && !bad; k++) {
         hits.variety[k] = answer_of(choices, nats, k) == right;
-        json_t *quality = quality_of(scores->about, record, names[is_bound][k], "higher");
+        json_t *quality = quality_of(scores->about, record, names[is_bound][k]);
         rec_set_number(quality, "value", scores->random ? (double)NAN : hits.variety[k],
                        "random weights");
         if (k == WHOLE)
@@ -85,7 +85,7 @@ int multichoice_sum(struct rec_writer *out, const struct scores *scores, int is_
         for (size_t i = 0; i < scores->n; i++)
             hits += scores->v[i].variety[k] / scores->v[i].texts[k]; /* mean if a prompt repeats */
         bad = rec_write(out, "quality",
-                        quality_summary(scores->about, names[is_bound][k], "higher",
+                        quality_summary(scores->about, names[is_bound][k],
                                         bootstrap_wilson(hits, (double)scores->n, 0.95),
                                         (int64_t)scores->n, 1,
                                         scores->random ? "random weights" : "no text was scored",

@@ -236,6 +236,6 @@ json_t *responses_mean(const struct responses *responses, const struct response_
     struct interval interval = bootstrap_interval(mean[RESPONSES_DRAWS], mean, RESPONSES_DRAWS,
                                                   0.95);
     free(mean);
-    return quality_summary(group->about, metric, "higher", interval, (int64_t)group->n, 0,
+    return quality_summary(group->about, metric, interval, (int64_t)group->n, 0,
                            responses_why(group), "mean, percentile bootstrap of texts");
 }

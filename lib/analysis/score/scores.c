@@ -34,11 +34,11 @@ void scores_keep(struct scores *scores, const char *id, struct score score)
 }
 
 static int write_one(const struct scores *scores, const char *metric, const double *num,
-                     const double *den, enum pooled_transform transform, const char *direction,
-                     uint64_t seed, struct rec_writer *out, struct err *e)
+                     const double *den, enum pooled_transform transform, uint64_t seed,
+                     struct rec_writer *out, struct err *e)
 {
     const char *why = scores->random ? "random weights" : "no text was scored";
-    json_t *quality = quality_pooled(scores->about, metric, direction, num, den, scores->n,
+    json_t *quality = quality_pooled(scores->about, metric, num, den, scores->n,
                                      transform, seed, why,
                                      "pooled, percentile bootstrap of texts");
     rec_set_int(quality, "left_out", scores->left_out);
@@ -58,19 +58,19 @@ int scores_write(const struct scores *scores, const char *mode, uint64_t seed,
         bytes = bytes && scores->v[i].bytes > 0;
     }
     snprintf(name, sizeof name, "%s_ppl", mode);
-    bad = write_one(scores, name, num, den, POOLED_EXPONENTIAL, "lower", seed, out, e);
+    bad = write_one(scores, name, num, den, POOLED_EXPONENTIAL, seed, out, e);
     for (size_t i = 0; i < scores->n; i++)
         den[i] = scores->v[i].bytes;
     snprintf(name, sizeof name, "%s_bits_per_byte", mode);
     if (!bad && bytes)
-        bad = write_one(scores, name, num, den, POOLED_BITS, "lower", seed, out, e);
+        bad = write_one(scores, name, num, den, POOLED_BITS, seed, out, e);
     for (int metric = 0; judged && metric < DIVERSITY_METRICS && !bad; metric++) {
         for (size_t i = 0; i < scores->n; i++) {
             den[i] = scores->v[i].texts[metric];
             num[i] = scores->v[i].variety[metric];
         }
-        bad = write_one(scores, diversity_names[metric], num, den, POOLED_PLAIN,
-                        metric == 3 ? "lower" : "higher", seed, out, e);
+        bad = write_one(scores, diversity_names[metric], num, den, POOLED_PLAIN, seed,
+                        out, e);
     }
     free(num);
     free(den);

@@ -25,7 +25,7 @@ static int take_response(void *ctx, const json_t *record, struct err *e)
         json_t *value = none             ? NULL
                         : scoring->whole ? json_integer((json_int_t)values[k])
                                          : json_real(values[k]);
-        if (quality_write(&scoring->out, of.group->about, record, scoring->metric[k], "higher",
+        if (quality_write(&scoring->out, of.group->about, record, scoring->metric[k],
                           value, of.random ? "random weights" : scoring->why, e))
             return -1;
     }

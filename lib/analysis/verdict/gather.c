@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "lib/analysis/records/scale.h"
 #include "lib/analysis/records/source.h"
 #include "lib/base/buf.h"
 #include "lib/record/rec.h"
@@ -37,6 +38,10 @@ static int read_all(struct rec_reader *in, const char *const *kinds, struct sour
         json_t *record = NULL;
         struct err bad = {0};
         got = rec_read(in, &record, &bad);
+        if (got > 0 && scale_check(record, rec_where(in), e)) {
+            json_decref(record);
+            return -1;
+        }
         if (got > 0 && source) {
             json_t *marked = source_mark(source, record, rec_where(in));
             json_decref(record);
