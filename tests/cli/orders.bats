@@ -81,7 +81,7 @@ scores()
         | (.a.value - 80 | fabs) < 1e-9 and .a.curve[0].tokens_per_forward == 1
           and (.d.value - 2 * 70 | fabs) < 1e-9 # 60 is below 70 - 5
           and .d.lo < .d.value and .d.value < .d.hi and .d.n == 100 and .d.best_percent == 80
-          and (.d.curve | map(.tokens_per_forward) | sort) == [2, 4]' "$T/out"
+          and (.d.curve | map(.tokens_per_forward)) == [2, 4]' "$T/out" # along the curve
     grep -v '"quality".*"id":"p99"\|"id":"p99".*"quality"' "$T/in" | compare --aup > "$T/out"
     jq -se 'all(.n == 99 and .left_out == 1)' "$T/out"
     # two tasks with the same ids, in one of which one answer in ten is right
@@ -108,6 +108,13 @@ scores()
     jq -c 'select(.workload == "s1") | if .kind == "quality" then del(.workload) else . end' \
         "$T/sets" | compare --aup > "$T/one"
     jq -se 'map(.value) | sort | length == 2 and (.[0] - 80 | fabs) < 1e-9' "$T/one"
+    # distinct answers of a prompt weigh as often as they were given
+    { jq -c 'select(.point == "a")' "$T/in"
+      jq -c 'select(.point == "a" and .id == "p0") | .copies = 3 | .launch = 2 | .seed = 2
+          | if .passes then .passes = 7 * 32 else .value = 0 end' "$T/in"; } |
+        compare --aup > "$T/out"
+    jq -e '(.curve[0].tokens_per_forward - 103 / (99 + 1 + 21) | fabs) < 1e-9
+        and (.curve[0].accuracy_percent - 79.25 | fabs) < 1e-9' "$T/out"
     # a point without accuracy, and one without passes
     { cat "$T/in"; jq -c 'select(.point == "a") | .point = ("b", "c") | .series = .point
         | .config = "\(.point)!" | select(.point != "b" or .kind != "quality")

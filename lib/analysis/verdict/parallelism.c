@@ -1,5 +1,6 @@
 /* parallelism.c - see parallelism.h. Tokens, passes, right answers and answers are summed by point
- * and prompt. If a prompt has several answers, it counts with its share of right answers. */
+ * and prompt. A record of several equal answers (`copies`) counts as often. If a prompt has several
+ * answers, it counts with its share of right answers. */
 #include "lib/analysis/verdict/parallelism.h"
 
 #include <math.h>
@@ -90,6 +91,7 @@ static void add(struct curves *curves, const json_t *record)
         !places_has(&curves->ids, id, strlen(id)))
         return;
     const size_t at = place(&curves->points, point);
+    const double copies = rec_number(record, "copies"), times = copies > 0 ? copies : 1;
     double *to = curves->sum + (at * curves->ids.n + place(&curves->ids, id)) * SUMS;
     if (is_timed(record)) {
         const double eos = rec_number(record, "tokens_to_eos"),
@@ -99,11 +101,10 @@ static void add(struct curves *curves, const json_t *record)
         curves->about[at] = record;
         if (!(tokens >= 0) || !(passes > 0))
             return;
-        to[TOKENS] += tokens;
-        to[PASSES] += passes;
+        to[TOKENS] += times * tokens;
+        to[PASSES] += times * passes;
         curves->of[at] = (ptrdiff_t)place(&curves->series, series ? series : point);
     } else if (is_right(record) && !isnan(rec_number(record, "value"))) {
-        const double copies = rec_number(record, "copies"), times = copies > 0 ? copies : 1;
         to[RIGHT] += times * rec_number(record, "value");
         to[ANSWERS] += times;
     }
@@ -221,7 +222,11 @@ static json_t *record_of(const struct curves *curves, size_t series, const struc
                                 "config", rec_text(curves->about[at], "config"), "accuracy_percent",
                                 point[at].accuracy);
         put_interval(one, interval[at], "tokens_per_forward", "lo", "hi", curves->n);
-        json_array_append_new(list, one);
+        size_t place = json_array_size(list); /* points are in the order of the curve */
+        while (place && rec_number(json_array_get(list, place - 1), "tokens_per_forward") >
+                            point[at].per_forward)
+            place--;
+        json_array_insert_new(list, place, one);
         if (json_array_size(list) == 1) {
             json_object_set(record, "model", json_object_get(curves->about[at], "model"));
             json_object_set(record, "arch", json_object_get(curves->about[at], "arch"));
