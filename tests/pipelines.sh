@@ -81,6 +81,12 @@ grep -q "^compare -q --same-ids 1 .*/steps/launch/.* -o $passes" ran &&
     grep '"kind":"prompt"' results/here/demo/prompts.ndjson | sort | cmp -s - "$scratch/parts" &&
     grep -q '^gen-llada .* results/here/demo/timed-prompts.ndjson' ran
 ok $? "all prompts are answered once, some of them timed, and the ids are compared"
+steps=results/here/demo/steps
+grep -q "^compare -q --aup $steps/generations.ndjson $steps/exact.ndjson -o $steps/aup" ran &&
+    grep -q "^compare -q --split $steps/launch/.* results/here/demo/ceilings.ndjson -o" ran &&
+    grep -q "^report .*$steps/aup.ndjson $steps/split.ndjson" ran &&
+    grep -q "^bundle .*steps/aup.ndjson .*steps/split.ndjson" ran
+ok $? "the page and the sealed run have tokens per pass and the parts of a step"
 base=results/here/demo/baseline
 grep -q "^compare -q --same-ids 0.75 $base/llada-cpu.ndjson $base/llada-ref.ndjson " ran
 ok $? "every answer of the first device is looked for in those of the other"
@@ -298,6 +304,9 @@ rm no-references
     [ -f results/here/quick/likelihood/nll.ndjson ] && [ -s results/here/quick/pareto.ndjson ] &&
     grep -q 'No prompt has a reference: likelihoods of references are left out' log
 ok $? "prompts without references have no likelihoods, and a message says so"
+[ ! -s results/here/quick/steps/aup.ndjson ] && [ -s results/here/quick/steps/split.ndjson ] &&
+    grep -q 'left out: aup.ndjson' log && ! grep -q 'left out: split' log
+ok $? "prompts without right answers have no tokens per pass by accuracy, and phase 4 goes on"
 jq -e '.text | test("10 are timed")' results/here/demo/workload.ndjson >/dev/null &&
     jq -e '.text | test("are timed") | not' results/here/quick/workload.ndjson >/dev/null
 ok $? "the number of timed prompts is stated if it is not all"
@@ -333,7 +342,7 @@ again -j4 phase2 phase3
 did "prompts inspected for another phase repeat no launch" "prep-prompts:1"
 again phase4 STEPS=2,4,8,16
 did "one more step count adds its pairs only" \
-    "compare:1 gen-llada:7 gen-llama:7 gen-ltm:7 measure:1 pareto:1 plot:4 schedule:2 \
+    "compare:3 gen-llada:7 gen-llama:7 gen-ltm:7 measure:1 pareto:1 plot:4 schedule:2 \
 score-exact:1 score-ppl:2 score-text:1"
 [ "$(find results/here/demo/steps/launch -name '*.ndjson' | wc -l)" -eq $((launches + 9)) ]
 ok $? "the earlier launches are still there"

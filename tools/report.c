@@ -103,6 +103,8 @@ static int fill_tables(struct page *page, const struct args *args, const struct 
     sections_comparisons(page, set);
     sections_methods(page, set);
     sections_tables(page, set);
+    sections_parallelism(page, set);
+    sections_split(page, set);
     sections_ablation(page, set);
     sections_robustness(page, set);
     sections_load(page, set);

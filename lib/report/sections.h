@@ -15,6 +15,10 @@ void sections_comparisons(struct page *page, const struct runset *set);
 /* Decoding methods against the base of their model (`comparison` by "method"), beside published
  * speed-ups (kind `method`). */
 void sections_methods(struct page *page, const struct runset *set);
+/* Tokens per pass and accuracy under parallelism (kind `aup`). */
+void sections_parallelism(struct page *page, const struct runset *set);
+/* The time of a step in architecture, algorithm and system (kind `steptime`). */
+void sections_split(struct page *page, const struct runset *set);
 /* Effects of each option and level of saving, and the claims about them (kind `ablation`). */
 void sections_ablation(struct page *page, const struct runset *set);
 /* Points of other software stacks (RUNSET_FOREIGN), which no other section shows. */

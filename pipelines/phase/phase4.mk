@@ -156,9 +156,20 @@ $(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(SCORED) $(R)/stamp/pareto $(TOOL
 	$(call say,pareto)\
 	    $(beside) $(BIN)/pareto $(pareto_flags) $(filter %.ndjson,$^) -o $@
 
+# What a pass does: tokens per pass with accuracy under parallelism, and the parts of the time of a
+# step. Not every run has both: a task may have no right answers, and launches on several machines
+# have no ceilings of one machine. compare then says why with status 65, and the file is empty.
+STEP_PARTS := $(R)/steps/aup.ndjson $(R)/steps/split.ndjson
+$(R)/steps/aup.ndjson: $(R)/steps/generations.ndjson $(R)/steps/exact.ndjson
+$(R)/steps/split.ndjson: $(steps_FILES) $(R)/ceilings.ndjson
+$(STEP_PARTS): $(R)/steps/%.ndjson: $(TOOL)-compare | $(QUIET)
+	$(call say,compare $*)\
+	    $(beside) $(BIN)/compare -q --$* $(filter %.ndjson,$^) -o $@ || \
+	    { [ $$? -eq 65 ] && echo '    left out: $(@F)' >&2 && : > $@; }
+
 .PHONY: phase4
 PASSES := $(ANSWERED:%=$(R)/%/passes.ndjson)
-PHASE4 := $(R)/pareto.ndjson $(PASSES) $(LIKELIHOOD) $(LATENT_BOUND) \
+PHASE4 := $(R)/pareto.ndjson $(STEP_PARTS) $(PASSES) $(LIKELIHOOD) $(LATENT_BOUND) \
           $(R)/figures/pareto.svg $(R)/figures/steps.svg
 phase4: $(PHASE4) ##run quality and speed by steps, front, crossover; most of the time
 	@jq -sr -f pipelines/phase/summary.jq $(R)/steps/metrics.ndjson $(R)/steps/judge.ndjson \

@@ -85,7 +85,7 @@ $(R)/claims.ndjson: $(R)/steps/metrics.ndjson $(R)/steps/generations.ndjson $(SC
 	    --contract $(firstword $(call split,$(CONTRACT))) $(filter %.ndjson,$^) -o $@
 
 TOLD = $(R)/claims.ndjson $(BY_METHOD) $(OPTION_TOLD) $(R)/pareto.ndjson $(R)/scale/pareto.ndjson \
-       $(R)/steps/metrics.ndjson $(SCORED) $(SCALE) \
+       $(R)/steps/metrics.ndjson $(SCORED) $(STEP_PARTS) $(SCALE) \
        $(SCALE_SCORED) $(QUANT) $(ROBUST) $(LIKELIHOOD) $(LATENT_BOUND) \
        $(R)/steps/ratios.ndjson $(RATIOS) \
        $(R)/aa/verdict.ndjson $(PASSES) $(BASELINE) $(R)/ceilings.ndjson $(R)/quiet.ndjson \

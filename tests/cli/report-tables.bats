@@ -165,6 +165,61 @@ load report
     grep -q '^| stories.txt | story | 3 |$' report.md
 }
 
+@test "tokens per pass are a row for each sweep, with the points folded and those left out named" {
+    report "${ALL[@]}"
+    lacks -q 'id="parallelism"\|id="split"' tables.html
+    jq -c 'select(.metric == "e2e_ns" and .batch == 1 and (.steps == 16 or .steps == 64))' \
+        "$F/plot-metric.ndjson" | jq -sc '
+        {schema: "crossover/1", kind: "aup", run: "r", model: "x", arch: "llada", series: "s",
+         task: "sum", workload: "e057", value: 123.4, lo: 117.5, hi: 131.25, level: 0.95,
+         best_percent: 87.5, n: 40, left_out: 0, unpaired: ["b!", "c!"],
+         curve: (sort_by(-.steps) | map({point: (.point // .config), config,
+             accuracy_percent: (.steps + 8),
+             tokens_per_forward: (64 / .steps), lo: 0.75, hi: 4.5}))}
+        | ., (.model = "alone" | .series = "t" | .n = 1 | .value = 55 | .lo = null | .hi = null
+              | .curve = [{point: "t", config: "alone at=1", accuracy_percent: 50,
+                           tokens_per_forward: 1.125, lo: null, hi: null}])' > areas
+    report "${ALL[@]}" areas areas
+    lacks -q 'Tokens per pass' report.html
+    sed -n '/^## Tokens per pass/,/^## /p' report.md > table
+    [ "$(grep '^| llada-demo |' table)" = \
+        '| llada-demo | sum | 1 to 4 | 123 \[118, 131\] | 87.5 | 40 |' ]
+    grep -qF '| alone | sum | 1.12 | 55 | 87.5 | 1 |' table
+    [ "$(grep -c '^| llada-demo steps=' table)" -eq 2 ]
+    grep -q '^| llada-demo steps=16 .*| sum | 4 .*0.750, 4.50.* | 24 |$' table
+    grep -qF '| alone at=1 | sum | 1.12 | 50 |' table
+    says 'Left out, because no prompt has both a timed answer and an accuracy:'
+    [ "$(grep -cx -- '- [bc]!' report.md)" -eq 2 ]
+    # equal tasks of two sets of prompts have rows that differ
+    jq -c '., (.workload = "aaaa" | .value = 99)' areas > sets
+    report "${ALL[@]}" sets
+    grep -qF '| llada-demo | sum, prompts aaaa | 1 to 4 | 99 ' report.md
+    grep -qF '| llada-demo | sum, prompts e057 | 1 to 4 | 123 ' report.md
+}
+
+@test "the parts of a step are a row for each point; null parts have a reason" {
+    jq -c 'select(.metric == "e2e_ns" and .batch == 1 and .kind == "metric") |
+        {schema, run, kind: "steptime", config, point: (.point // .config), model, arch, batch,
+         step_ns: 2.5e6, architecture_percent: 15, architecture_percent_lo: 12,
+         architecture_percent_hi: 17.5, algorithm_percent: 25, algorithm_percent_lo: 24,
+         algorithm_percent_hi: 26, system_percent: 60, system_percent_lo: 58,
+         system_percent_hi: 62, sum_percent: 100, level: 0.95, n: 8, tainted: 3, steps}
+        | if .steps == 64 then .sum_percent = 103.5 | .system_percent = -3.5
+            | .system_percent_lo = null | .system_percent_hi = null
+          elif .steps == 16 then with_entries(if .key | test("percent|step_ns")
+              then .value = null else . end) | .step_ns_reason = "every answer was disturbed"
+              | .n = 0
+          else . end | del(.steps)' "$F/plot-metric.ndjson" > parts
+    report "${ALL[@]}" parts parts
+    lacks -q 'Parts of the time' report.html
+    sed -n '/^## Parts of the time of a step/,/^## /p' report.md > table
+    [ "$(grep -c '^| ll' table)" -eq "$(wc -l < parts)" ]
+    grep -qF '| 2.50 ms | 15 \[12, 17.5\] | 25 \[24, 26\] | 60 \[58, 62\] | 100 | 8 | 3 |' table
+    grep -q '^| llada-demo steps=64 .* .-3.50 | 104 | 8 | 3 |$' table
+    row=$(grep '^| llada-demo steps=16 ' table)
+    [[ $row == *' every answer was disturbed | – | – | – | – | 0 | 3 |' ]]
+}
+
 @test "the disagreement of the same weights is one row" {
     c='schema: "crossover/1", kind: "comparison", run: "r", config: "m nf4", base_config: "m",
        model: "m", by: "quant", setting: "nf4", effect: "disagreement", base_value: null,

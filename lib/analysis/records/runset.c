@@ -23,7 +23,7 @@ enum { SOURCES_MAX = 1000 }; /* most pairs of source and task whose prompts are 
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
                                    "meta",   "parent",  "error",    "roofline",
                                    "check",  "comparison", "workload", "method", "commit",
-                                   "ablation", "claim", "claim_verdict"};
+                                   "ablation", "claim", "claim_verdict", "aup", "steptime"};
 
 static void copy_known(json_t *to, const json_t *from, const char *key)
 {
@@ -154,11 +154,13 @@ static void add_fitness(struct runset *set, json_t *record)
         json_array_set(list, place, record);
 }
 
-/* 1: tools pass records of this kind on, and an equal record came before. Notes the record. */
+/* 1: an equal record of this kind came before, because a tool passed it on or a file was named
+ * twice. Notes the record. */
 static int note_content(struct runset *set, const char *kind, const json_t *record)
 {
     size_t met = set->met.n;
-    if (strcmp(kind, "check") && strcmp(kind, "method") && strcmp(kind, "comparison"))
+    if (strcmp(kind, "check") && strcmp(kind, "method") && strcmp(kind, "comparison") &&
+        strcmp(kind, "aup") && strcmp(kind, "steptime"))
         return 0;
     uint64_t content = content_of_record(record);
     return places_of(&set->met, (const char *)&content, sizeof content) < met;
