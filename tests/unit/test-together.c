@@ -31,6 +31,50 @@ static void fill(void)
     }
 }
 
+/* Sets log ratios to 1 + launch + prompt (system 1), 1 + launch + sign * prompt (system 2). */
+static void fill_known(const double launch[L], const double prompt[P], double sign)
+{
+    for (int l = 0; l < L; l++)
+        for (int p = 0; p < P; p++) {
+            *cell(0, l, p) = exp(sin(5 * l) + cos(7 * p)); /* drops out of both ratios */
+            *cell(1, l, p) = *cell(0, l, p) * exp(1 + launch[l] + prompt[p]);
+            *cell(2, l, p) = *cell(0, l, p) * exp(1 + launch[l] + sign * prompt[p]);
+            *cell(3, l, p) = NAN;
+        }
+}
+
+/* The variance of the draws of system 1 plus `sign` times those of system 2. */
+static double draws_variance(double sign)
+{
+    for (int d = 0; d < DRAWS; d++)
+        column[d] = draw[d * N + 1] + sign * draw[d * N + 2];
+    return pow(stat_sd(column, DRAWS), 2);
+}
+
+/* Two ratios share the effects of launches and have opposite effects of prompts. So the sum of
+ * their draws has twice the launch effect, and the difference has twice the prompt effect. */
+static void test_parts(void)
+{
+    const struct together t = {N, L, P, cells};
+    struct paired r[N];
+    double launch[L], prompt[P];
+    for (int l = 0; l < L; l++)
+        launch[l] = 0.1 * cos(2 * l);
+    for (int p = 0; p < P; p++)
+        prompt[p] = 0.3 * sin(3 * p);
+    fill_known(launch, prompt, -1);
+    together_draw(&t, 0, 0.95, 1, DRAWS, r, draw, work);
+    const double of_launch = pow(stat_sd(launch, L), 2) / L,
+                 of_prompt = pow(stat_sd(prompt, P), 2) / P;
+    const double is = draws_variance(-1) / draws_variance(1), due = of_prompt / of_launch;
+    ok(fabs(is / due - 1) < 0.1, "prompts and launches move the draws by their standard errors: "
+       "variances %.3f to 1, expected %.3f", is, due);
+    fill_known(launch, prompt, 1);
+    together_draw(&t, 0, 0.95, 1, DRAWS, r, draw, work);
+    ok(draws_variance(-1) < 1e-20, "equal ratios to a base of any times have equal draws: %g",
+       draws_variance(-1));
+}
+
 int main(void)
 {
     struct together t = {N, L, P, cells};
@@ -58,5 +102,6 @@ int main(void)
     t.launches = 4;
     together_draw(&t, 0, 0.95, 1, 10, r, draw, work);
     ok(isnan(draw[1]) && isnan(r[0].ratio.value), "four launches give none");
+    test_parts();
     return tap_done();
 }
