@@ -75,6 +75,8 @@ static void test_perplexity(void)
     double by = 0.03 * exp(1.0); /* the perplexity is e */
     ok(fabs(test(&ppl, by, 0, N).good - test(&ppl, 0.03, 1, N).good) < 1e-3,
        "the margin in units of the perplexity says the same");
+    const struct asgood_kind more = {POOLED_EXPONENTIAL, 1, 0};
+    ok(isnan(test(&more, 1, 1, N).good), "a margin of all of the rival's quality tests nothing");
     for (int i = 0; i < N; i++)
         one[i] = 1;
 }

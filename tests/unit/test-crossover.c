@@ -52,6 +52,7 @@ static void test_cost(void)
     crossover_fit(&c, steps, same, N, -1);
     ok(!c.line && crossover_cost_meets(&c, 6) >= INFINITY &&
        crossover_cost_meets(&c, 4) <= -INFINITY, "a flat cost crosses nothing");
+    ok(isnan(crossover_cost_meets(&c, NAN)), "a level without a value is met nowhere");
 }
 
 static void test_bracket(void)

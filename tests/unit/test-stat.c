@@ -35,6 +35,8 @@ static void test_sums(void)
        "undefined is NaN");
     double odd[] = {5, 1, 3}, even[] = {4, 1, 3, 2};
     ok(near(stat_median(odd, 3), 3, 0) && near(stat_median(even, 4), 2.5, 0), "medians");
+    double one[] = {7, NAN};
+    ok(near(stat_median(one, 1), 7, 0), "the median of one value takes no second one");
 }
 
 static void test_t(void)
@@ -211,6 +213,9 @@ static void test_launches(void)
     struct launch_sample token[] = {{1, 5, 4}, {1, 50, 1}, {1, 7, 2}};
     r = launch_summarize(LAUNCH_WEIGHTED, token, 3, v, work);
     ok(near(r.at.value, 5, 0), "a gap counts once for each of its tokens");
+    struct launch_sample even[] = {{1, 5, 2}, {1, 7, 1}, {1, 9, 1}};
+    r = launch_summarize(LAUNCH_WEIGHTED, even, 3, v, work);
+    ok(near(r.at.value, 6, 0), "half of the tokens on each side: the median lies between two gaps");
 }
 
 /* Tests samples in every order. */
@@ -272,6 +277,24 @@ static void test_batches(void)
     ok(batches_rates(&b, BATCHES_TEXT, NULL) == 4 && batches_rates(&b, BATCHES_TEXT, s) == 4 &&
            near(s[2].value, 36, 0) && near(s[2].weight, 60e-9, 1e-15) && s[3].launch == 1,
        "bytes of text are added, and stand over the makespan");
+    batches_free(&b);
+}
+
+/* Of three batches two have readings of the clocks. */
+static void test_capped(void)
+{
+    struct batches b = {0};
+    struct launch_sample s[3];
+    for (int i = 0; i < 3; i++) {
+        struct batches_one one = request(i, i, 50, 5, 2);
+        one.of[BATCHES_LOOKS] = 10.0 * i;
+        one.of[BATCHES_CAPPED] = 3.0 * i;
+        batches_add(&b, &one);
+    }
+    batches_finish(&b);
+    ok(batches_capped(&b, NULL) == 2 && batches_capped(&b, s) == 2 && near(s[0].value, 3, 0) &&
+           near(s[0].weight, 10, 0) && near(s[1].value, 6, 0) && near(s[1].weight, 20, 0),
+       "readings at the power cap stand over all readings; a batch without readings is left out");
     batches_free(&b);
 }
 
@@ -438,6 +461,7 @@ int main(void)
     test_launches();
     test_sorting();
     test_batches();
+    test_capped();
     test_positive();
     test_ratio();
     test_wide();
