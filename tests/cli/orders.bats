@@ -53,6 +53,23 @@ scores()
     { scores "" 1 a | jq -c '.conditions = ""'; scores own 1 a; } | jq -c 'del(.shots, .seed)' |
         compare --ranking > "$T/out"
     jq -e '.verdict == "HOLDS" and .places == ["chat=own", "no template"]' "$T/out"
+    # shares of an answer are no right or wrong answers: a difference of 0.02 in every prompt shows
+    { scores "" 1 a; scores own 1 a; } | jq -c '({a: 1, b: 2, c: 3}[.model]) as $k
+        | .value = 0.5 - 0.02 * $k + 0.001 * ((.id | ltrimstr("p") | tonumber) * $k % 11)' |
+        compare --ranking > "$T/out"
+    jq -e '.verdict == "HOLDS" and .lo == 1' "$T/out"
+    # 6 right answers more of 60 do not show an order, 7 do: the score test, less one prompt
+    for more in 6 7; do
+        { scores "" 1 a; scores own 1 a; } | jq -c --argjson more $more 'select(.model != "c")
+            | .value = (if .model == "b" and (.id | ltrimstr("p") | tonumber) < $more then 0
+                        else 1 end)' | compare --ranking
+    done > "$T/out"
+    jq -se 'map(.verdict) == ["UNDECIDED", "HOLDS"]' "$T/out"
+    # a point has the words that its labels have in every place
+    { scores "" 1 a; scores own 1 a; } |
+        jq -c '.config = "model \(.model) \(.conditions // "plain") 8 steps"' |
+        compare --ranking > "$T/out"
+    jq -e '(.systems | sort) == (["a", "b", "c"] | map("model \(.) 8 steps"))' "$T/out"
     # the order holds in one task and flips in the other
     { jq -c '.task = "x"' "$T/same"; { scores "" 1 a; scores own 1 a; scores "" 2 b; } |
         jq -c '.task = "y" | .id += "y"'; } | compare --ranking > "$T/out"
