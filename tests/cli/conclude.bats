@@ -293,7 +293,8 @@ no_ratio()
 }
 
 @test "goals that make no sense are refused" {
-    for goals in sum: accuracy sum:accuracy:2 a:b:c:0.1 sum:accuracy:-1 sum:accuracy:x; do
+    for goals in sum: accuracy 0.05 sum:accuracy:2 a:b:c:0.1 sum:accuracy:0.05:x sum:accuracy:-1 \
+        sum:accuracy:x sum::0.05 :accuracy:0.05 sum:accuracy:; do
         run "$BIN/conclude" --quality "$goals" < /dev/null
         [ "$status" -eq 64 ]
     done
@@ -338,6 +339,12 @@ alter() { jq -c "$1" claims.ndjson > then.ndjson; ! cmp -s then.ndjson claims.nd
     alter 'if .name == "answer" then .text |= sub("1.41 times"; "0.41 times") else . end'
     against 1
     alter 'if .name == "answer" then .text |= sub("sums"; "stories") else . end'
+    against 1
+    # a sentence agrees if its interval overlaps, and differs if its number is outside its interval
+    alter 'if .name == "answer" then .text |=
+        sub("1.41 times as long .1.40, 1.42."; "1.6 times as long [1.2, 2.1]") else . end'
+    against 0
+    alter 'if .name == "answer" then .text |= sub("1.40, 1.42"; "1.50, 1.60") else . end'
     against 1
     alter 'if .key == "X_par" and .task == "sum" then .value = 8 | .lo = 4 | .hi = 8 else . end'
     against 1

@@ -14,11 +14,14 @@
 
 static int parse_one(char *text, struct goal *goal, struct err *e)
 {
-    char *parts[3] = {NULL}, *rest = NULL, *copy = mem_text(text);
-    int n = 0;
-    for (char *part = strtok_r(copy, ":", &rest); part && n < 3; part = strtok_r(NULL, ":", &rest))
-        parts[n++] = part;
-    int bad = n < 2 || rest[0];
+    char *parts[3] = {NULL}, *copy = mem_text(text), *rest = copy;
+    int n = 0, bad = 0;
+    for (char *part; !bad && (part = strsep(&rest, ":"));) {
+        bad = n == 3 || !*part;
+        if (!bad)
+            parts[n++] = part;
+    }
+    bad = bad || n < 2;
     if (!bad) {
         char *end;
         double margin = strtod(parts[n - 1], &end);
