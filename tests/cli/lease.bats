@@ -96,6 +96,42 @@ setup() {
         all(. > 0)' "$T/measured/gpu-formats-test.ndjson"
 }
 
+@test "a rehearsal: real launches, bench and merge, with the files and programs of the package" {
+    local tool make=(make --no-print-directory BIN="$BIN" BUILD="$(dirname "$BIN")" CUDA=0
+        PROFILE=gpu-8b LLADA=synth:tiny-llada LLAMA=synth:tiny-llama SHAPE_BATCH=1
+        SHAPE_STEPS=1,2,4 SHAPE_TO=8 LAUNCHES=2 SHAPE_PROMPT=16 SHAPE_LENGTH=8)
+    local R=$TREE/results/m/gpu-8b
+    cp "${TESTBIN:-build/tests}/bench/bench" "$LEASE/bin" # it needs no other library
+    cp pipelines/bin/side-by-side "$TREE/pipelines/bin"
+    "${make[@]}" RESULTS="$TREE/results/m" "$R"/shape-{none-1/launches.mk,prompts-1.ndjson}
+    "${make[@]}" RESULTS="$TREE/results/m" -n shapes | grep -o 'pipelines/bin/side-by-side .*' |
+        sed "s|$BIN/|build/lease/bin/|g; s|$TREE/||g" > "$LEASE/launches"
+    [ "$(wc -l < "$LEASE/launches")" -eq 2 ]
+    mkdir "$T"/{bare,there}
+    for tool in bash sh env cat cp mv rm mkdir ls head tail tee wc sort paste cut tr date \
+        dirname basename timeout uname tar gzip xz grep sed awk; do
+        ln -s "$(command -v "$tool")" "$T/bare/$tool"
+    done
+    tar -C "$TREE" -cf - build pipelines results | tar -C "$T/there" -xf -
+    mv "$TREE" "$T/gone"
+    rm -r "$T/there/results/m/p" # the prompts of the other tests
+    cd "$T/there"
+    CROSSOVER_CUDA=$PWD/build/lease/bin/libcrossover-cuda.so OUT=$T/out PAIR=tiny \
+        LENGTH=4 FORMATS=fp8 BENCH_FLAGS='--repeat 1 --point 0.003' \
+        LLADA=synth:tiny-llada LLAMA=synth:tiny-llama PATH=$T/bare HOME=$T \
+        run pipelines/bin/lease vector bench:100 shapes
+    cat "$T"/out/*.log "$T/out/parts" >&2
+    [ "$(cut -d ' ' -f 1,2 "$T/out/parts" | paste -sd ,)" = "vector 0,bench 0,shapes 0" ]
+    cd "$BATS_TEST_DIRNAME/../.."
+    "${make[@]}" LEASE="$T/merge" LEASE_OUT="$T/out/lease-out.tar.gz" CARD=test \
+        MEASURED="$T/measured/x" lease-merge
+    [ "$(ls "$T/measured" | paste -sd ' ')" = \
+        "gpu-8b-test.ndjson gpu-bench-test.ndjson gpu-vector-test.ndjson" ]
+    jq -se 'map(select(.metric == "e2e_ns") | .launches) == [2, 2, 2, 2] and
+        (map(select(.kind == "forecast")) | length > 0)' "$T/measured/gpu-8b-test.ndjson"
+    ! grep -q "$T" "$T"/measured/*
+}
+
 @test "a batch takes its prompts from the file with most prompts, and is refused without them" {
     export OUT=$T/out LLADA=synth:tiny-llada LLAMA=synth:tiny-llama LENGTH=4 STEPS=2
     export BATCH=2,17 FORMATS=int8
