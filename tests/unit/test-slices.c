@@ -170,6 +170,7 @@ static const struct {
     {"LLaMA q, k, v", DTYPES, 256, "k and v are 1,024 columns and lie apart from q"},
     {"LLaMA q, k, v", DTYPE_F32, 256, "k and v are 1,024 columns and lie apart from q"},
     {"LLaMA q, k, v", DTYPE_F32, 32, "32 rows go to the library, which has no tile of 32 here"},
+    {"LLaDA q, k, v", DTYPE_F32, 32, "32 tiles in 4 parts are 128"},
     {"LLaDA o", DTYPE_F32, 32, "32 tiles in 4 parts are 128"},
     {"LLaMA o", DTYPE_F32, 32, "32 tiles in 4 parts are 128"},
     {"LLaDA down", DTYPE_F32, 32, "32 tiles in 4 parts are 128"},
@@ -185,7 +186,8 @@ static struct product_job shape_job(const struct shape *s, enum dtype dtype, uin
     j.stride = (uint32_t)(layout_stride(dtype, s->K) * layout_value(dtype));
     for (; j.n < 3 && s->rows[j.n]; j.n++) {
         j.w[j.n].code = weights;
-        j.w[j.n].begin = j.n * 16384; /* equal distances, as loading makes them */
+        j.w[j.n].begin = j.n * j.n * 16384; /* as loading makes them: at
+                                               * unequal distances */
         j.w[j.n].rows = s->rows[j.n];
     }
     job_settle(&j);

@@ -155,10 +155,9 @@ static int finish(struct identity *identity, struct rec_reader *in, struct err *
             json_object_set_new(identity->work, key, json_pack("{s:s, s:s}", "choices", choices,
                                                                "where", rec_where(in)));
         else if (!rec_is(had, "choices", choices))
-            bad = err_set(e, EXIT_BAD_DATA, "%.200s: library_choices of the stream that ends here: "
-                          "%.12s, and %.12s of the same work in the stream that ends in %.200s: "
-                          "the library ran other algorithms; make both launches with one file "
-                          "--gemm-choices", rec_where(in), choices,
+            bad = err_set(e, EXIT_BAD_DATA, "%.200s: library_choices %.12s, but %.12s of the same "
+                          "work in %.200s: the library ran other algorithms; make both launches "
+                          "with one --gemm-choices FILE", rec_where(in), choices,
                           rec_text(had, "choices"), rec_text(had, "where"));
         free(key);
     }
