@@ -186,8 +186,7 @@ static struct product_job shape_job(const struct shape *s, enum dtype dtype, uin
     j.stride = (uint32_t)(layout_stride(dtype, s->K) * layout_value(dtype));
     for (; j.n < 3 && s->rows[j.n]; j.n++) {
         j.w[j.n].code = weights;
-        j.w[j.n].begin = j.n * j.n * 16384; /* as loading makes them: at
-                                               * unequal distances */
+        j.w[j.n].begin = j.n * j.n * 16384; /* unequal distances, as after loading */
         j.w[j.n].rows = s->rows[j.n];
     }
     job_settle(&j);
