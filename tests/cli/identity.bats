@@ -254,7 +254,7 @@ of_one() { sealed "if .point then .point = \"$(point "$F/one-0")\" else . end | 
     put aaaaaaaaaaaa "$F/one-0" > "$T/a"
     put bbbbbbbbbbbb "$F/one-1" > "$T/b"
     tools "$T/a" "$T/b"
-    [[ "$output" == *"bbbbbbbbbbbb, and aaaaaaaaaaaa of the same work"* ]]
+    [[ "$output" == *"bbbbbbbbbbbb, but aaaaaaaaaaaa of the same work"* ]]
     put aaaaaaaaaaaa "$F/one-1" > "$T/b"
     "$BIN/measure" -q "$T/a" "$T/b" > "$T/out"
     # a stream with additional work may have other choices
