@@ -13,14 +13,17 @@ export LC_ALL := C
 export TZ := UTC
 CPU := $(shell uname -m)
 
+filed    = $(foreach v,$(.VARIABLES),$(if $(filter file override,$(origin $(v))),$(v)))
+OWN_VARIABLES := $(filed)
 -include local.mk
+LOCAL := $(filter-out OWN_VARIABLES $(OWN_VARIABLES),$(filed))
 include config.mk
 
-# Values reach shells. So all values that a call of make sets are checked here, once, before
-# anything runs: the variables of the command line, and settings (NAME ?= VALUE) that come from the
-# environment. Names of files and models may not have spaces either. pipelines/phase/common.mk also
-# checks the names that local.mk and profiles set. $(call plain,WHAT,TEXT,MORE): an error if TEXT
-# has characters that the shell or make would interpret. MORE says what to do.
+# Values reach shells. So all values that a user sets are checked here, once, before anything runs:
+# the variables of the command line and of local.mk, and settings (NAME ?= VALUE) that come from the
+# environment. Names of files and models may not have spaces either. pipelines/phase/common.mk
+# checks the names and the integers that local.mk and profiles set. $(call plain,WHAT,TEXT,MORE): an
+# error if TEXT has characters that the shell or make would interpret. MORE says what to do.
 hash   := \#
 quote  := '
 SIGNS  := $(quote) " ` \ ; & | < > * ? ! $(hash) $$ ( ) [ ] { }
@@ -37,20 +40,29 @@ plain   = $(if $(call signs,$(2))$(call spaces,$(2)),$(error $(1)$(2): a name $(
 quoted  = '$(subst $(quote),$(quote)\$(quote)$(quote),$(1))'
 NAMES    := LLADA LLAMA LTM JUDGE BERT BASELINE_LLADA BASELINE_LLAMA PROMPT_FILE STORED PREFIX \
             DESTDIR OLD FROM TWIN_DIR
-SETTINGS := $(sort TOYS CONTAINER_BASE CROSSOVER_CUDA \
-                $(shell sed -n 's|^\([A-Za-z_]*\) *?=.*|\1|p' Makefile config.mk \
-                    $(wildcard pipelines/*/*.mk pipelines/experiment/*/*.mk)))
+# Each setting; and +NAME if its default is an integer.
+FOUND    := $(shell sed -n -e 's|^\([A-Za-z_]*\) *?= *[0-9][0-9]*$$|\1 +\1|p' -e t \
+                -e 's|^\([A-Za-z_]*\) *?=.*|\1|p' Makefile config.mk \
+                $(wildcard pipelines/*/*.mk pipelines/experiment/*/*.mk))
+SETTINGS := $(sort TOYS CONTAINER_BASE CROSSOVER_CUDA $(filter-out +%,$(FOUND)))
+# Settings that must be integers. Other values of the settings that are left out are a list, a
+# fraction or nothing.
+INTEGERS := $(filter-out BUDGET_MINUTES LOAD_BATCH SCALE_LTM_STEPS SHAPE_LENGTH TURNS,\
+                $(patsubst +%,%,$(filter +%,$(FOUND))))
 # the origin of a variable: "command", "environment" or another word
 origin_of = $(firstword $(origin $(1)))
 SET := $(strip $(foreach v,$(.VARIABLES),\
            $(if $(filter command,$(call origin_of,$(v))),$(v))) \
        $(foreach v,$(SETTINGS),$(if $(filter environment,$(call origin_of,$(v))),$(v))))
-# Values are checked unexpanded, because make would run a $(shell) in them. The value of GPU_PEER is
-# a command and may have such characters.
+# Values are checked unexpanded, because make would run a $(shell) in them; but local.mk is written
+# in the language of make, so its values are expanded. The value of GPU_PEER is a command and may
+# have such characters.
 COMMANDS := GPU_PEER
 $(foreach v,$(filter $(NAMES),$(SET)),$(call plain,$(v)=,$(value $(v))))
 $(foreach v,$(filter-out $(NAMES) $(COMMANDS),$(SET)),$(if $(call signs,$(value $(v))),\
     $(error $(v)=$(value $(v)): a value $(call shown,$(call signs,$(value $(v)))))))
+$(foreach v,$(filter-out $(NAMES) $(COMMANDS),$(LOCAL)),$(if $(call signs,$($(v))),\
+    $(error local.mk: $(v)=$($(v)): a value $(call shown,$(call signs,$($(v)))))))
 
 ifeq ($(origin CC),default)
 CC := cc

@@ -430,6 +430,31 @@ done
 ! SEED='1;touch X;:' make --no-print-directory CUDA=0 -n phase2 >log 2>&1 &&
     [ ! -e X ] && grep -q '^Makefile.*SEED=1;touch X;:: a value with ;' log
 ok $? "such a setting from the environment is refused too"
+for line in 'SEED = 1;touch X;:' 'override GEN_FLAGS = $(SEED) `touch X`' 'MINE = | touch X'; do
+    echo "$line" >local.mk
+    again -n phase2
+    [ "$status" -ne 0 ] && [ ! -e X ] && [ ! -s ran ] && [ "$(wc -l <log)" -eq 1 ] &&
+        grep -q 'local.mk: [A-Z_]*=.*: a value with .* in it would be interpreted by the shell' log
+    ok $? "a local.mk with $line is refused before anything runs"
+done
+printf '%s\n' 'MANY := 2' 'LLADA_FLAGS = --threads $(firstword $(MANY) 1)' >local.mk
+again print-LLADA_FLAGS
+[ "$(cat log)" = '--threads 2' ]
+ok $? "local.mk may use the language of make"
+echo 'WARMUP = 2 3' >local.mk
+again -n phase2
+[ "$status" -ne 0 ] && grep -q 'WARMUP=2 3 (64): expected an integer from 0 to 9*\.' log
+ok $? "an integer setting of local.mk is checked"
+rm local.mk
+for value in '' 0x10 1,5 -1 1e3 017 100000000000000000000; do
+    again phase2 SEED="$value"
+    [ "$status" -ne 0 ] && [ ! -s ran ] && [ "$(wc -l <log)" -eq 1 ] &&
+        grep -q "SEED=$value (64): expected an integer from 0 to 9*\." log
+    ok $? "make SEED='$value' is refused before anything runs"
+done
+again -n phase2 SEED=0 GEN_LENGTH=32 PROMPTS=999999999999999 TURNS= BUDGET_MINUTES=0.5
+[ "$status" -eq 0 ]
+ok $? "integers of one to 15 digits are accepted"
 mkdir "$scratch/it's"
 cp -r Makefile config.mk pipelines "$scratch/it's"
 make -C "$scratch/it's" --no-print-directory CUDA=0 test >log 2>&1

@@ -43,6 +43,17 @@ ABLATION_BLOCK      = $(BLOCK_LENGTH)
 endif
 include pipelines/phase/settings.mk
 
+# $(call digits,TEXT): the characters of a text, apart. $(call whole,NAME): an error if the value of
+# the setting is not an integer that shells and records hold: at most 15 digits, and no 0 before
+# others, which would make it octal in a shell.
+digits = $(subst 0,0 ,$(subst 1,1 ,$(subst 2,2 ,$(subst 3,3 ,$(subst 4,4 ,$(subst 5,5 ,$(subst \
+             6,6 ,$(subst 7,7 ,$(subst 8,8 ,$(subst 9,9 ,$(1)))))))))))
+whole  = $(if $(or $(word 2,$($(1))),$(filter-out 0 1 2 3 4 5 6 7 8 9,$(call digits,$($(1)))),\
+                   $(word 16,$(call digits,$($(1)))),$(filter 0%,$(filter-out 0,$($(1)))),\
+                   $(if $(strip $($(1))),,empty)),\
+             $(error $(1)=$($(1)) (64): expected an integer from 0 to 999999999999999))
+$(foreach v,$(INTEGERS),$(if $(filter undefined,$(origin $(v))),,$(call whole,$(v))))
+
 .PHONY: pairs
 pairs: ##look list pairs of models, their size, and whether they are on this machine
 	@pipelines/bin/pairs $(PAIRS:%=pipelines/pairs/%.mk)
