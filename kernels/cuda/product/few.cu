@@ -18,13 +18,12 @@
  * normalized by a kernel before. PARTS_AT_ONCE: parts of sums that a thread loads together. */
 enum { FEW_ROWS = 8, NORMED_ROWS = 4, PARTS_AT_ONCE = 8, THREADS = SKINNY_WARPS * WARP };
 
-/* The start of a block's shared memory. */
+/* The first FEW_SHARED bytes of a block's shared memory. */
 struct few_shared {
     float squares[NORMED_ROWS][SKINNY_WARPS]; /* sums of the warps */
     float scale[NORMED_ROWS];
-    int last;
+    int last; /* last_to_arrive() */
 };
-enum { FEW_SHARED = 512 };
 
 /* Called by the whole block: shared->scale[t] = 1 / the root mean square of row t, with the same
  * order of sums as norm_rows (rows.cu). */

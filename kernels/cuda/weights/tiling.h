@@ -259,9 +259,10 @@ HOST_DEVICE struct gemv_plan gemv_plan(const struct product_job *j, uint32_t sms
     return plan;
 }
 
-/* ---- skinny.cu: some rows; a warp computes a tile over a part of K ---- */
+/* ---- skinny.cu, few.cu: some rows; a warp computes a tile over a part of K ---- */
 
-enum { SKINNY_WARPS = 16, SPLITS_MOST = 16, SLAB_MOST = 136 << 10 };
+/* FEW_SHARED: bytes of shared memory that few.cu needs beside tables and slab. */
+enum { SKINNY_WARPS = 16, SPLITS_MOST = 16, SLAB_MOST = 136 << 10, FEW_SHARED = 512 };
 #define SUMS_MOST ((size_t)32 << 20)
 
 struct skinny_plan {
@@ -275,7 +276,7 @@ struct skinny_plan {
 /* The number of groups of K for which `rows` rows of x fit into shared memory; 0: not even one. */
 HOST_DEVICE uint32_t skinny_slab(enum dtype dtype, uint32_t rows, size_t shared_max)
 {
-    size_t room = shared_max - format_row(dtype).tables;
+    size_t room = shared_max - format_row(dtype).tables - FEW_SHARED;
     room = (room < SLAB_MOST ? room : (size_t)SLAB_MOST) / rows;
     return room < CHUNK ? 0 : (uint32_t)((room - CHUNK) / group_x_bytes(dtype));
 }
