@@ -121,7 +121,7 @@ say = $(if $(V),,@echo '  $(1)';)
 
 # COMMIT: from git, or without git from the file .commit that make dist wrote.
 COMMIT := $(or $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null || \
-              grep -v Format .commit 2>/dev/null),unknown)
+              grep -v Format .commit 2>/dev/null | cut -c 1-12),unknown)
 
 # lib/ and kernels/ are one archive; the rooms that know only records are a second archive.
 # kernels/cpu is compiled once for each instruction set. The loop that measures the fastest

@@ -80,4 +80,28 @@ ok $? "bootstrap --help prints the usage and runs nothing"
 said=$(PATH=$scratch/bin "$(type -P sh)" ./bootstrap --chekc 2>&1)
 [ $? -eq 64 ] && [[ $said == *"unknown option '--chekc'"* ]] && [ ! -e "$scratch/ran" ]
 ok $? "bootstrap exits with 64 on an unknown option"
+
+# dist FOLDER ARCHIVE: make dist writes only the archive, so another make may work in the folder
+dist()
+{
+    env -u MAKEFLAGS CROSSOVER_HELD="$1" make -s -C "$1" CUDA=0 dist DIST="$2"
+}
+what=("a clone without the history gives the same archive a second later, byte by byte"
+    "the archive alone is enough for make, and names its commit")
+if git rev-parse --git-dir >"$scratch/said" 2>&1; then
+    dist "$PWD" "$scratch/one.tar.gz" && sleep 1 &&
+        git clone -q --depth 1 "file://$PWD" "$scratch/clone" &&
+        (umask 077 && TZ=Asia/Tokyo dist "$scratch/clone" "$scratch/two.tar.gz") &&
+        cmp "$scratch"/{one,two}.tar.gz
+    ok $? "${what[0]}"
+    mkdir "$scratch/empty"
+    tar xzf "$scratch/one.tar.gz" -C "$scratch/empty"
+    alone() { env -u MAKEFLAGS -u CROSSOVER_HELD GIT_CEILING_DIRECTORIES="$scratch" \
+        make -s -C "$scratch"/empty/crossover-* CUDA=0 "$@"; }
+    alone -n tools >"$scratch/said" 2>&1 && grep -q 'bin/gen-llada' "$scratch/said" &&
+        [ "$(alone print-COMMIT)" = "$(git rev-parse HEAD | cut -c 1-12)" ]
+    ok $? "${what[1]}"
+else
+    for w in "${what[@]}"; do skip "$w" "no clone"; done
+fi
 finish
