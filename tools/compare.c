@@ -328,8 +328,8 @@ static const char notes[] =
     "                      ratio is above 1 + P/2, p below 0.001. UNDECIDED: half\n"
     "                      the interval is above P/2. Exit 1: slower; 69: undecided.\n"
     "  --ranking           quality records of runs that differ in --chat, --shots or\n"
-    "                      --seed. HOLDS: all runs are shown to have one order.\n"
-    "                      FLIPS: a pair of points is shown in both orders.\n";
+    "                      --seed. HOLDS: one order in all runs; FLIPS: both orders;\n"
+    "                      SAME: points less than --margin apart in all runs\n";
 
 static void check(struct compare *compare, int bad, const struct err *e)
 {
@@ -445,6 +445,7 @@ int main(int argc, char **argv)
         err_die(tool.name, &e);
     judge.seed = rng_derive((uint64_t)compare.a.common.seed, "prompts");
     judge.draws = (size_t)compare.a.draws;
+    judge.margin = compare.a.margin;
     compare.log = (struct log){tool.name,
                                compare.a.common.quiet ? 0 : 1 + compare.a.common.verbose};
     if (judge_count(&judge) > 1)

@@ -53,11 +53,15 @@ static void bounds(double sum, double decided, double k, double *lo, double *hi)
     *hi = share(far, k, k);
 }
 
+static double pairs_of(const struct ranking *ranking)
+{
+    return (double)(ranking->systems * (ranking->systems - 1) / 2);
+}
+
 struct ranking_found ranking_find(const struct ranking *ranking, double level, signed char *shown,
                                   double *work)
 {
-    const double pairs = (double)(ranking->systems * (ranking->systems - 1) / 2),
-                 k = (double)ranking->places;
+    const double pairs = pairs_of(ranking), k = (double)ranking->places;
     const double tail = (1 - level) / 2 / (pairs * k);
     struct ranking_found found = {0};
     for (size_t i = 0; i < ranking->systems; i++)
@@ -83,4 +87,18 @@ struct ranking_found ranking_find(const struct ranking *ranking, double level, s
     found.lo /= pairs;
     found.hi /= pairs;
     return found;
+}
+
+int ranking_is_same(const struct ranking *ranking, size_t i, size_t j,
+                    const struct pooled_margin *margin, double level, double *work)
+{
+    const double tail = (1 - level) / 2 / pairs_of(ranking);
+    int all = 1;
+    for (size_t place = 0; place < ranking->places && all; place++) {
+        const struct asgood_side a = side_of(ranking, i, place), b = side_of(ranking, j, place);
+        const size_t n = ranking->prompts;
+        all = asgood_test(a, b, n, &ranking->kind, margin, work).good <= tail &&
+              asgood_test(b, a, n, &ranking->kind, margin, work).good <= tail; /* NaN: 0 */
+    }
+    return all;
 }

@@ -131,7 +131,8 @@ no_ratio()
             ([$run[] | select(.steps == 8 and .unmask == "schedule" and .cache == "none").config]
                 | unique) as $llada |
             ([$run[] | select(.arch == "llama" and .lookup == 0).config] | unique) as $llama |
-            .verdict = "FLIPS" | .pairs = [{first: "other", second: $llama[0], verdict: $first},
+            .verdict = "FLIPS" | .margin = 0.05 | .margin_relative = false |
+            .pairs = [{first: "other", second: $llama[0], verdict: $first},
                 {first: $llama[0], second: $llada[0], verdict: $answer}] |
             if ($llada + $llama | length) == 2 then . else error end' ranking.json |
             "$BIN/conclude" --no-meta --quality "$GOALS" run.ndjson - > claims.ndjson
@@ -144,9 +145,32 @@ no_ratio()
     decided false
     pairs HOLDS UNDECIDED
     decided false
+    # points that are the same within the margin of the goal, a larger one, a share
+    pairs HOLDS SAME
+    decided true
+    same() # MARGIN RELATIVE: the two points of the answer are the same within this margin
+    {
+        jq -c --argjson by "$1" --argjson relative "$2" '.verdict = "SAME"
+            | .margin = $by | .margin_relative = $relative' ranking.json |
+            "$BIN/conclude" --no-meta --quality "$GOALS" run.ndjson - > claims.ndjson
+    }
+    same 0.05 false
+    decided true
+    same 0.06 false
+    says "Undecided: the order of points is not shown to hold over templates and seeds"
+    decided false
+    same 0.05 true
+    decided false
+    same null false
+    decided false
     # a ranking that holds, but of other points
     jq -c '.verdict = "HOLDS" | .pairs = [{first: "other", second: "another", verdict: "HOLDS"}]' \
         ranking.json | "$BIN/conclude" --no-meta --quality "$GOALS" run.ndjson - > claims.ndjson
+    decided false
+    # points that are the same do not support that one is worse
+    state '{"right": [60, 60, 60, 60, 60, 97]}'
+    decided true
+    same 0.05 false
     decided false
 }
 

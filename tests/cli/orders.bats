@@ -83,6 +83,29 @@ scores()
     grep -q "two or more points under two or more templates or seeds" "$T/err"
 }
 
+@test "points that differ by less than the margin under all templates and seeds are the same" {
+    # a and b are right on as many prompts, but not on the same ones; c is always wrong
+    { scores "" 1 a; scores own 1 a; } | jq -c '(.id[1:] | tonumber % 4) as $i | .value =
+        (if .config == "a" and $i > 0 or .config == "b" and $i != 1 then 1 else 0 end)' > "$T/in"
+    compare --ranking --margin accuracy=0.3 "$T/in" > "$T/out" 2> "$T/err"
+    conforms "$T/out"
+    jq -e '.verdict == "SAME" and .margin == 0.3 and .margin_relative == false and .lo < 1
+        and (.pairs | map({([.first, .second] | sort | add): .verdict}) | add) ==
+            {ab: "SAME", ac: "HOLDS", bc: "HOLDS"}' "$T/out"
+    grep -q "it holds for 2 pairs; 1 pair is shown to differ by less than 0.3 everywhere" "$T/err"
+    # the margins of other qualities, and the default of 5 points, are too small here
+    compare --ranking --margin 0.01,other=0.3 "$T/in" | jq -e '.verdict == "UNDECIDED"'
+    compare --ranking "$T/in" | jq -e '.verdict == "UNDECIDED" and .margin == 0.05
+        and (.pairs | map(.verdict) | sort) == ["HOLDS", "HOLDS", "UNDECIDED"]'
+    # an order that is shown, or flips, is not called the same by any margin
+    { scores "" 1 a; scores own 1 a; } | compare --ranking --margin 0.99 |
+        jq -e '.verdict == "HOLDS"'
+    { scores "" 1 a; scores own 1 b; } | compare --ranking --margin 0.99 |
+        jq -e '.verdict == "FLIPS"'
+    # a relative margin
+    compare --ranking --margin 40% "$T/in" | jq -e '.verdict == "SAME" and .margin_relative'
+}
+
 @test "accuracy under parallelism is computed for the curve of a sweep and for one point" {
     jq -nc '[["d4", "d", 8, 60], ["d2", "d", 16, 70], ["a", "a", 32, 80]][]
         as [$c, $s, $passes, $right] | range(100) as $i

@@ -126,11 +126,86 @@ static void test_shown(void)
     ok(last == PAIRS, "pairs are numbered in order");
 }
 
+/* Returns how many of n simulations call `least` or more pairs of system 1 the same, among the
+ * first systems. */
+static int same_of(size_t systems, double skill[SYSTEMS][PLACES], size_t prompts, int binary,
+                   double by, int least, int n)
+{
+    const struct pooled_margin margin = {by, 0};
+    int found = 0;
+    for (int i = 0; i < n; i++) {
+        struct ranking r = world((uint64_t)i + 1, skill, prompts, binary);
+        r.systems = systems;
+        int pairs = ranking_is_same(&r, 0, 1, &margin, 0.95, work);
+        for (size_t other = 2; other < systems; other++)
+            pairs += ranking_is_same(&r, 1, other, &margin, 0.95, work);
+        found += pairs >= least;
+    }
+    return found;
+}
+
+/* Some pair, all pairs of system 1. */
+static int some(double skill[SYSTEMS][PLACES], size_t prompts, int binary, double by, int n)
+{
+    return same_of(SYSTEMS, skill, prompts, binary, by, 1, n);
+}
+
+static int all(double skill[SYSTEMS][PLACES], int binary, double by)
+{
+    return same_of(SYSTEMS, skill, 400, binary, by, SYSTEMS - 1, 100);
+}
+
+/* The margin of right answers is 10 points. A skill of APART makes this difference from skill 0,
+ * because the sum of the three random terms has the variance 1 + 0.25 + 0.49. */
+static const double POINTS = 0.1, APART = 0.33422, MARGIN = 0.3;
+
+/* The hardest worlds for SAME differ by exactly the margin in one place only, in either direction:
+ * all other places then pass. At most 2.5 % of 800 worlds may be called the same. */
+static void test_apart(void)
+{
+    double better[SYSTEMS][PLACES] = {{0}}, worse[SYSTEMS][PLACES] = {{0}};
+    int n;
+    better[1][4] = APART;
+    worse[1][4] = -APART;
+    n = some(better, 400, 1, POINTS, 400) + some(worse, 400, 1, POINTS, 400);
+    ok(n <= 20, "apart by the margin in one place, right answers: %d of 800 called the same", n);
+    better[1][4] = MARGIN;
+    worse[1][4] = -MARGIN;
+    n = some(better, 400, 0, MARGIN, 400) + some(worse, 400, 0, MARGIN, 400);
+    ok(n <= 20, "apart by the margin in one place, values: %d of 800 called the same", n);
+    n = same_of(2, better, 400, 0, MARGIN, 1, 2000) + same_of(2, worse, 400, 0, MARGIN, 1, 2000);
+    ok(n >= 70 && n <= 130, "one pair, apart by the margin: %d of 4000; 100 +- 3 sd of 10", n);
+    n = some(better, 60, 0, MARGIN, 400) + some(worse, 60, 0, MARGIN, 400);
+    ok(n <= 20, "apart by the margin, 60 prompts: %d of 800 called the same", n);
+}
+
+/* In the second and third line a test of a place fails in about 1 of 1,000 worlds, so about 2 of
+ * 100 worlds fail in some of 3 pairs and 6 places; 93 is 3 standard deviations below 98. */
+static void test_same(void)
+{
+    int n;
+    double equal[SYSTEMS][PLACES] = {{0}}, near[SYSTEMS][PLACES];
+    for (size_t s = 0; s < SYSTEMS; s++)
+        for (size_t c = 0; c < PLACES; c++)
+            near[s][c] = s == 1 && c % 2 ? MARGIN / 10 : 0;
+    ok(all(equal, 0, MARGIN) == 100, "equal values: three pairs are the same in 100 of 100");
+    ok((n = all(near, 0, MARGIN)) >= 93, "a tenth of the margin apart: %d of 100", n);
+    ok((n = all(equal, 1, 0.15)) >= 93, "equal shares of right answers: %d of 100", n);
+    ok(some(equal, 400, 0, 0, 100) == 0, "without a margin nothing is the same");
+    ok(some(equal, ASGOOD_LEAST - 1, 0, 100, 100) == 0, "with few prompts nothing is the same");
+    double above[SYSTEMS][PLACES] = {{0}};
+    for (size_t c = 0; c < PLACES; c++)
+        above[1][c] = 2 * MARGIN;
+    ok(some(above, 400, 0, MARGIN, 100) == 0, "twice the margin apart everywhere: 0 of 100");
+}
+
 int main(void)
 {
     test_planted();
     test_none();
     test_tau();
     test_shown();
+    test_apart();
+    test_same();
     return tap_done();
 }

@@ -195,6 +195,27 @@ static int is_pair(const json_t *pair, const char *one, const char *other)
            (rec_is(pair, "first", other) && rec_is(pair, "second", one));
 }
 
+/* The verdict on the pair of the answer. SAME supports only a finding that LLaDA matches LLaMA
+ * within a margin, which must not be smaller than that of the record. Else it is UNDECIDED. */
+static const char *supported(const json_t *record, const char *verdict,
+                             const struct finding *finding)
+{
+    const struct pooled_margin *margin = &finding->goal->margin;
+    const int is_relative = json_is_true(json_object_get(record, "margin_relative"));
+    if (!verdict || strcmp(verdict, "SAME"))
+        return verdict;
+    return finding->state == FINDING_FROM && is_relative == margin->relative &&
+                   rec_number(record, "margin") <= margin->by
+               ? verdict
+               : "UNDECIDED";
+}
+
+/* 1: the order is shown to hold where that matters, or was not judged (NULL). */
+static int is_holding(const char *order)
+{
+    return !order || !strcmp(order, "HOLDS") || !strcmp(order, "SAME");
+}
+
 const char *wording_order(const struct evidence *evidence, const struct finding *finding)
 {
     const json_t *record = wording_ranking(evidence, finding->goal), *pair;
@@ -204,10 +225,10 @@ const char *wording_order(const struct evidence *evidence, const struct finding 
     const json_t *pairs = json_object_get(record, "pairs");
     size_t i;
     if (!one || !other || !json_is_array(pairs)) /* records of version 1.0.0 have no pairs */
-        return rec_text(record, "verdict");
+        return supported(record, rec_text(record, "verdict"), finding);
     json_array_foreach(pairs, i, pair)
         if (is_pair(pair, one, other))
-            return rec_text(pair, "verdict");
+            return supported(record, rec_text(pair, "verdict"), finding);
     return "UNDECIDED"; /* these two points were not ranked */
 }
 
@@ -218,7 +239,7 @@ int wording_is_decided(const struct findings *findings)
         const char *order = wording_order(findings->evidence, &findings->v[i]);
         all &= (goal_is_decided(&findings->v[i]) ||
                 (is_random(&findings->v[i]) && finding_is_decided(&findings->v[i].equal))) &&
-               (!order || !strcmp(order, "HOLDS"));
+               is_holding(order);
     }
     return findings->n ? all : all && finding_is_decided(&findings->vanilla);
 }
@@ -349,7 +370,7 @@ static char *find_obstacle(const struct findings *findings)
             return mem_text(wording_reason(findings->v[i].reason));
     for (int i = 0; i < findings->n; i++) {
         const char *order = wording_order(findings->evidence, &findings->v[i]);
-        if (order && strcmp(order, "HOLDS") != 0)
+        if (!is_holding(order))
             return mem_text(!strcmp(order, "FLIPS")
                                 ? "the order of points flips over templates and seeds"
                                 : "the order of points is not shown to hold over templates and "

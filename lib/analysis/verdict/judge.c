@@ -170,9 +170,9 @@ static int write_effects(const char *const *paths, size_t n, struct rec_writer *
 
 /* A list of the rankings over all records and, if there are several tasks, over the records of each
  * task. */
-static json_t *rank_tasks(const json_t *records)
+static json_t *rank_tasks(const json_t *records, const char *margin)
 {
-    json_t *list = rankings_of(records), *tasks = json_object(), *of, *record;
+    json_t *list = rankings_of(records, margin), *tasks = json_object(), *of, *record;
     const char *task;
     size_t i;
     json_array_foreach(records, i, record) {
@@ -183,7 +183,7 @@ static json_t *rank_tasks(const json_t *records)
         json_array_append(json_object_get(tasks, task), record);
     }
     json_object_foreach(tasks, task, of) {
-        json_t *own = json_object_size(tasks) > 1 ? rankings_of(of) : json_array();
+        json_t *own = json_object_size(tasks) > 1 ? rankings_of(of, margin) : json_array();
         json_array_foreach(own, i, record) {
             char *text = mem_format("%s: %s", task, rec_text(record, "text"));
             rec_set_text(record, "task", task);
@@ -197,12 +197,12 @@ static json_t *rank_tasks(const json_t *records)
     return list;
 }
 
-static int judge_ranking(const char *const *paths, size_t n, struct rec_writer *out,
-                         const struct log *log, struct err *e)
+static int judge_ranking(const struct judge *j, const char *const *paths, size_t n,
+                         struct rec_writer *out, const struct log *log, struct err *e)
 {
     static const char *const kinds[] = {"quality", NULL};
     json_t *records = gather(paths, n, kinds, log, e), *record;
-    json_t *rankings = records ? rank_tasks(records) : NULL;
+    json_t *rankings = records ? rank_tasks(records, j->margin) : NULL;
     size_t i;
     const int none = rankings && !json_array_size(rankings);
     json_array_foreach(rankings, i, record)
@@ -323,6 +323,6 @@ int judge_run(const struct judge *j, const char *const *paths, size_t n, struct 
     if (j->aup)
         return judge_aup(j, paths, n, out, log, e);
     if (j->ranking)
-        return judge_ranking(paths, n, out, log, e);
+        return judge_ranking(j, paths, n, out, log, e);
     return write_effects(paths, n, out, log, e);
 }

@@ -26,6 +26,7 @@ struct judge {
     double same_ids;    /* the least share of equal answers, 0 to 1 */
     int samples;
     int ranking;
+    const char *margin; /* of ranking: a well-formed text of pooled_margin_parse() */
     int aup;
     int split;
     uint64_t seed;      /* of the draws of aup and split */

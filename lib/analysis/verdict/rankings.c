@@ -4,6 +4,7 @@
  * same under every seed. So its place has no seed at first, and spread() copies it to all seeds. */
 #include "lib/analysis/verdict/rankings.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "lib/stat/ranking.h"
 
 static const double LEVEL = 0.95;
+static const char HOLDS[] = "HOLDS", FLIPS[] = "FLIPS", SAME[] = "SAME", UNDECIDED[] = "UNDECIDED";
 
 /* ---- records ---- */
 
@@ -246,33 +248,70 @@ static json_t *flips_of(const struct field *field, const signed char *shown, con
     return list;
 }
 
+/* What the verdicts are made from. */
+struct judged {
+    const struct field *field;
+    const struct ranking *ranking;
+    const struct pooled_margin *margin;
+    const signed char *shown;
+    double *work;
+};
+
+static const char *verdict_on(const struct judged *judged, size_t i, size_t j)
+{
+    const size_t places = judged->ranking->places;
+    const signed char *of = judged->shown + ranking_pair(judged->ranking->systems, i, j) * places;
+    size_t up = 0, down = 0;
+    for (size_t place = 0; place < places; place++) {
+        up += of[place] > 0;
+        down += of[place] < 0;
+    }
+    if (up && down)
+        return FLIPS;
+    if (up == places || down == places)
+        return HOLDS;
+    return ranking_is_same(judged->ranking, i, j, judged->margin, LEVEL, judged->work) ? SAME
+                                                                                    : UNDECIDED;
+}
+
 /* A list with the verdict on each pair of systems. */
-static json_t *pairs_of(const struct field *field, const signed char *shown, const json_t *names)
+static json_t *pairs_of(const struct judged *judged, const json_t *names)
 {
     json_t *list = json_array();
-    const size_t n = json_array_size(field->systems), places = json_array_size(field->at);
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = i + 1; j < n; j++) {
-            const signed char *of = shown + ranking_pair(n, i, j) * places;
-            size_t up = 0, down = 0;
-            for (size_t place = 0; place < places; place++) {
-                up += of[place] > 0;
-                down += of[place] < 0;
-            }
+    const json_t *systems = judged->field->systems;
+    for (size_t i = 0; i < json_array_size(systems); i++)
+        for (size_t j = i + 1; j < json_array_size(systems); j++)
             json_array_append_new(list, json_pack("{s:O, s:O, s:s}",
-                "first", json_object_get(names, name_at(field->systems, i)),
-                "second", json_object_get(names, name_at(field->systems, j)), "verdict",
-                up && down                       ? "FLIPS"
-                : up == places || down == places ? "HOLDS"
-                                                 : "UNDECIDED"));
-        }
+                "first", json_object_get(names, name_at(systems, i)),
+                "second", json_object_get(names, name_at(systems, j)),
+                "verdict", verdict_on(judged, i, j)));
     return list;
 }
 
+static size_t count(const json_t *pairs, const char *verdict)
+{
+    size_t n = 0, i;
+    const json_t *pair;
+    json_array_foreach(pairs, i, pair)
+        n += (size_t)rec_is(pair, "verdict", verdict);
+    return n;
+}
+
+/* The verdict on all pairs. SAME: each pair holds or is the same. */
+static const char *verdict_on_all(const json_t *pairs)
+{
+    return count(pairs, FLIPS)       ? FLIPS
+           : count(pairs, UNDECIDED) ? UNDECIDED
+           : count(pairs, SAME)      ? SAME
+                                     : HOLDS;
+}
+
 static void say(struct buf *text, const json_t *record, const struct ranking *ranking,
-                const char *verdict)
+                const struct pooled_margin *margin)
 {
     const json_t *flip = json_array_get(json_object_get(record, "flips"), 0);
+    const json_t *pairs = json_object_get(record, "pairs");
+    const size_t same = count(pairs, SAME);
     buf_format(text, "Order of %zu points by %s over %zu templates and seeds: Kendall's tau %.2f "
                "[%.2f, %.2f], ", ranking->systems, rec_text(record, "metric"), ranking->places,
                rec_number(record, "tau"), rec_number(record, "lo"), rec_number(record, "hi"));
@@ -281,12 +320,19 @@ static void say(struct buf *text, const json_t *record, const struct ranking *ra
                    rec_text(flip, "first"), rec_text(flip, "second"),
                    name_at(json_object_get(flip, "first_better"), 0),
                    name_at(json_object_get(flip, "second_better"), 0));
-    else
-        buf_text(text, *verdict == 'H' ? "it holds." : "not shown to hold.");
+    else if (!rec_is(record, "verdict", SAME))
+        buf_text(text, rec_is(record, "verdict", HOLDS) ? "it holds." : "not shown to hold.");
+    else {
+        if (same < json_array_size(pairs))
+            buf_format(text, "it holds for %zu pairs; ", json_array_size(pairs) - same);
+        buf_format(text, "%zu pair%s shown to differ by less than %.4g%s everywhere.", same,
+                   same == 1 ? " is" : "s are", (margin->relative ? 100 : 1) * margin->by,
+                   margin->relative ? " %" : "");
+    }
 }
 
-static json_t *record_of(const struct field *field, const struct pooled_kind *kind, size_t left_out,
-                         const json_t *names)
+static json_t *record_of(const struct field *field, const struct pooled_kind *kind,
+                         const struct pooled_margin *margin, size_t left_out, const json_t *names)
 {
     const size_t systems = json_array_size(field->systems), places = json_array_size(field->at);
     const size_t n = systems * places * json_array_size(field->ids);
@@ -294,19 +340,22 @@ static json_t *record_of(const struct field *field, const struct pooled_kind *ki
     signed char *shown = mem_zero(systems * systems * places, 1);
     const struct ranking ranking = fill(field, kind, num, num + n);
     const struct ranking_found found = ranking_find(&ranking, LEVEL, shown, work);
-    const char *verdict = found.flips ? "FLIPS" : found.lo >= 1 ? "HOLDS" : "UNDECIDED";
+    const struct judged judged = {field, &ranking, margin, shown, work};
     struct buf text = {0};
-    json_t *labels = json_array();
+    json_t *labels = json_array(), *pairs = pairs_of(&judged, names);
     for (size_t i = 0; i < systems; i++)
         json_array_append(labels, json_object_get(names, name_at(field->systems, i)));
     json_t *record = json_pack("{s:s, s:f, s:f, s:f, s:f, s:s, s:o, s:O, s:o}", "metric",
                                kind->name, "tau", found.tau, "lo", found.lo, "hi", found.hi,
-                               "level", LEVEL, "verdict", verdict, "systems", labels, "places",
-                               field->at, "flips", flips_of(field, shown, names));
-    json_object_set_new(record, "pairs", pairs_of(field, shown, names));
+                               "level", LEVEL, "verdict", verdict_on_all(pairs), "systems",
+                               labels, "places", field->at, "flips",
+                               flips_of(field, shown, names));
+    json_object_set_new(record, "pairs", pairs);
+    json_object_set_new(record, "margin", json_real(margin->by));
+    json_object_set_new(record, "margin_relative", json_boolean(margin->relative));
     rec_set_int(record, "n", (int64_t)ranking.prompts);
     rec_set_int(record, "left_out", (int64_t)left_out);
-    say(&text, record, &ranking, verdict);
+    say(&text, record, &ranking, margin);
     json_object_set_new(record, "text", json_string(text.data));
     buf_free(&text);
     free(shown);
@@ -315,7 +364,7 @@ static json_t *record_of(const struct field *field, const struct pooled_kind *ki
     return record;
 }
 
-json_t *rankings_of(const json_t *qualities)
+json_t *rankings_of(const json_t *qualities, const char *margins)
 {
     json_t *tree = json_object(), *names = json_object(), *list = json_array();
     json_t *metrics = json_array();
@@ -328,6 +377,9 @@ json_t *rankings_of(const json_t *qualities)
         const char *metric = json_string_value(name);
         json_t *of = json_object_get(tree, metric);
         struct pooled_kind kind = pooled_of(metric);
+        struct pooled_margin margin;
+        const int malformed = pooled_margin_parse(margins, kind.name, &margin);
+        assert(!malformed);
         kind.higher = kind.higher < 0 ? !json_object_get(of, "") : kind.higher;
         json_object_del(of, "");
         spread(of);
@@ -335,7 +387,7 @@ json_t *rankings_of(const json_t *qualities)
         find_common(&field);
         if (json_array_size(field.systems) > 1 && json_array_size(field.at) > 1 &&
             json_array_size(field.ids))
-            json_array_append_new(list, record_of(&field, &kind, json_object_size(of) -
+            json_array_append_new(list, record_of(&field, &kind, &margin, json_object_size(of) -
                                                   json_array_size(field.at), names));
         json_decref(field.systems);
         json_decref(field.at);
