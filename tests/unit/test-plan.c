@@ -109,7 +109,8 @@ static int skinny_fits(const struct product_job *j, uint32_t cores, size_t most)
     size_t sums = (size_t)p.splits * T * j->columns * 4;
     return p.rows >= 8 && p.rows <= SKINNY_ROWS && p.rows % 8 == 0 && p.groups >= 1 &&
            p.splits * p.groups >= all && (p.splits - 1) * p.groups < all &&
-           p.shared + FEW_SHARED <= most && p.crews >= 1 && (p.crews * p.splits <= cores || p.crews == 1) &&
+           p.shared + FEW_SHARED <= most && p.crews >= 1 &&
+           (p.crews * p.splits <= cores || p.crews == 1) &&
            sums <= skinny_sums(j->dtype, j->T, j->K, j->columns, most);
 }
 
