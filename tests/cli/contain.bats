@@ -9,7 +9,8 @@ setup_file()
     export BIN=${BIN:-build/bin}
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
     BIN=$(cd "$BIN" && pwd)
-    export ROOT=$PWD HOME=$BATS_FILE_TMPDIR/home
+    ENCODER=$(realpath "${TESTBIN:-build/tests}/fixtures/make-encoder")
+    export ENCODER ROOT=$PWD HOME=$BATS_FILE_TMPDIR/home
     unset XDG_CACHE_HOME TMPDIR CROSSOVER_CUDA
     cd "$BATS_FILE_TMPDIR" || exit 1
     mkdir -p work home
@@ -19,13 +20,12 @@ setup_file()
     fi
     ${CC:-cc} -w -D_GNU_SOURCE -shared -fPIC -o planted.so "$ROOT/tests/fixtures/preload/planted.c"
     cd work || exit 1
+    settings
     "$BIN/write-corpus" --count 40 --seed 1 -o corpus
-    "$BIN/train-lm" -q --arch llama --out llama --width 16 --layers 1 --heads 2 --kv-heads 2 \
-        --ffn 16 --vocab 300 --context 256 --steps 2 --rows 64 --min-len 16 --max-len 32 \
-        --threads 1 corpus > loss
-    "$BIN/train-lm" -q --arch llada --out llada --width 16 --layers 1 --heads 2 --kv-heads 2 \
-        --ffn 16 --vocab 300 --context 256 --steps 2 --rows 64 --min-len 16 --max-len 32 \
-        --threads 1 corpus > loss
+    "${train[@]}" --arch llama --out llama corpus > loss
+    "${train[@]}" --arch llada --out llada corpus > loss
+    "${train[@]}" --arch ltm --out ltm "${latent[@]}" corpus > loss
+    { echo '{"text":"PLANTED boat","reference":"a boat"}'; cat corpus; } > texts
     head -n 2 corpus | jq -c '.prompt = "PLANTED " + .prompt' > prompts
     "$BIN/gen-llama" -q -m llama --max-new 4 --threads 1 --run PLANTED prompts > llama.gen
     "$BIN/gen-llada" -q -m llada --gen-length 4 --steps 2 --threads 1 --run PLANTED prompts \
@@ -34,8 +34,17 @@ setup_file()
     "$BIN/score-exact" -q --run PLANTED llama.gen llada.gen > quality
 }
 
+# sets the arrays train and latent: the command of a short training, and options of --arch ltm
+settings()
+{
+    train=("$BIN/train-lm" -q --width 16 --layers 1 --heads 2 --kv-heads 2 --ffn 16 --vocab 300
+           --context 256 --steps 2 --rows 64 --min-len 16 --max-len 32 --threads 1)
+    latent=(--latents 3 --window 24 --vi-steps 2)
+}
+
 setup()
 {
+    settings
     cd "$BATS_FILE_TMPDIR" || exit 1
     [ ! -e cannot ] || skip "$(cat cannot)"
     cd work || exit 1
@@ -94,6 +103,30 @@ held()
     held pareto -q -o front metrics quality
     held report -q -o page.html metrics quality
     held bundle -q -o sealed.tar.gz llama.gen
+}
+
+@test "in trainers, and in tools that read other models and records, it does no harm" {
+    held "${train[0]##*/}" "${train[@]:1}" --arch llada --out trained texts
+    held gen-ltm -q -m ltm --max-new 4 --threads 2 -o generated prompts
+    held train-prior -q -m ltm --count 20 --vi-steps 2 --rows 64 --max-len 32 --width 16 --layers 1 \
+        --heads 2 --steps 2 --out prior texts
+    cp -r llama planted
+    jq '._name_or_path = "PLANTED"' llama/config.json > planted/config.json
+    held pack-model -q -m planted --quant int8 --out packed
+    held pack-model -q -m llama --budget-share 0.9 --calibrate texts --limit 4 --out calibrated
+    mkdir bert
+    "$ENCODER" bert bert
+    jq -c 'select(.kind == "generation") | .reference = "a boat"' llama.gen > referred
+    held score-bert -q -m bert --threads 2 -o scored referred
+    held forecast -q -o forecast metrics
+    held conclude -q -o claims metrics quality
+    "$BIN/schedule" --steps 2 --launches 1 --run PLANTED -o planned
+    held schedule --steps 2 --launches 2 --previous planned -o extended
+    jq -n '{date: "20260901", backend: "vllm", model_id: "PLANTED", num_prompts: 1, duration: 2.5,
+        request_rate: "inf", max_concurrency: 1, completed: 1, total_output_tokens: 3,
+        input_lens: [7], output_lens: [3], ttfts: [0.5], itls: [[0.25, 0.25]],
+        generated_texts: ["a b c"], errors: [""]}' > bench.json
+    held import-bench -q -o requests bench.json
 }
 
 @test "with standard input and an output that is a pipe the planted fault does no harm" {
