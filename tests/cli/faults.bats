@@ -329,6 +329,21 @@ END
     fails 65 "tokenizer.json: line" "$BIN/gen-llama" -m "$T/odd" prompts
 }
 
+@test "C1, D1: a NUL byte after a number of config.json or tokenizer.json is refused" {
+    for place in config.json:hidden_size tokenizer.json:id; do
+        file=${place%:*}
+        edit odd "$file" .
+        sed "0,/\"${place#*:}\": *[0-9]/s/\"${place#*:}\": *[0-9]*/&\x00/" "$T/odd/$file" > "$T/nul"
+        [ "$(tr -dc '\0' < "$T/nul" | wc -c)" -eq 1 ]
+        tr -d '\0' < "$T/nul" | cmp - "$T/odd/$file"
+        mv "$T/nul" "$T/odd/$file"
+        for tool in gen-llama score-ppl; do
+            fails 65 "$file: line" "$BIN/$tool" -m "$T/odd" --threads 1 generations
+            grep -qF 'a NUL byte' "$T/stderr"
+        done
+    done
+}
+
 @test "F: a line that is not a record is refused" {
     for tool in "score-exact" "measure" "score-ppl -m llama" "gen-llama -m llama" prep-prompts; do
         for text in '' '\n\n'; do
