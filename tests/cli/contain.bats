@@ -108,8 +108,8 @@ held()
 @test "in trainers, and in tools that read other models and records, it does no harm" {
     held "${train[0]##*/}" "${train[@]:1}" --arch llada --out trained texts
     held gen-ltm -q -m ltm --max-new 4 --threads 2 -o generated prompts
-    held train-prior -q -m ltm --count 20 --vi-steps 2 --rows 64 --max-len 32 --width 16 --layers 1 \
-        --heads 2 --steps 2 --out prior texts
+    held train-prior -q -m ltm --count 20 --vi-steps 2 --rows 64 --max-len 32 --width 16 \
+        --layers 1 --heads 2 --steps 2 --out prior texts
     cp -r llama planted
     jq '._name_or_path = "PLANTED"' llama/config.json > planted/config.json
     held pack-model -q -m planted --quant int8 --out packed
