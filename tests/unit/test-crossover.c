@@ -75,6 +75,8 @@ static void test_bracket(void)
     ok(crossover_between(32, 64, 0.5, out, 8) == 1 && near(out[0], 45, 0) &&
        crossover_between(32, 33, 0.01, out, 8) == 0,
        "half an octave, while there is a step between");
+    ok(crossover_between(16, 100, 1, out, 8) == 2 && near(out[0], 29, 0) && near(out[1], 54, 0),
+       "2.6 octaves in three even pieces");
 }
 
 static void test_parity(void)

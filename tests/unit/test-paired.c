@@ -51,6 +51,10 @@ static void test_values(void)
     double sd = log(2) * sqrt(10.0 / 9);
     ok(fabs(r.se - sd / sqrt(10)) < 1e-12 && fabs(r.df - 9) < 1e-9 && r.ratio.half == 0,
            "prompts that differ widen the interval; launches that agree do not");
+    fill(a, b, 1);
+    r = ratio_of_tables(a, b, LAUNCHES, 1);
+    ok(fabs(r.df - (LAUNCHES - 1)) < 1e-9 && r.ratio.lo >= r.ratio.value &&
+           r.ratio.hi <= r.ratio.value, "one prompt: the degrees of freedom are those of launches");
 }
 
 /* A slow prompt lacks one side in one launch. A plain mean of this launch would look faster. */
