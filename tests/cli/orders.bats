@@ -70,6 +70,12 @@ scores()
         jq -c '.config = "model \(.model) \(.conditions // "plain") 8 steps"' |
         compare --ranking > "$T/out"
     jq -e '(.systems | sort) == (["a", "b", "c"] | map("model \(.) 8 steps"))' "$T/out"
+    # an answer that was given three times counts three times: 0.75 is more than 0.625 on average
+    { scores own 1 a; scores "" 1 a | jq -c '(.id | ltrimstr("p") | tonumber) as $i | .value = 1
+        | if .model == "a" then (.copies = 3), (.value = 0)
+          elif $i % 4 == 0 then . else ., (.value = 0) end'; } | jq -c 'select(.model != "c")' |
+        compare --ranking > "$T/out"
+    jq -e '.verdict == "HOLDS" and .tau == 1' "$T/out"
     # the order holds in one task and flips in the other
     { jq -c '.task = "x"' "$T/same"; { scores "" 1 a; scores own 1 a; scores "" 2 b; } |
         jq -c '.task = "y" | .id += "y"'; } | compare --ranking > "$T/out"
@@ -155,6 +161,8 @@ scores()
         compare --aup > "$T/out"
     jq -e '(.curve[0].tokens_per_forward - 103 / (99 + 1 + 21) | fabs) < 1e-9
         and (.curve[0].accuracy_percent - 79.25 | fabs) < 1e-9' "$T/out"
+    jq -c 'select(.id == "p0")' "$T/in" | compare --aup > "$T/out"
+    jq -se 'all(.n == 1 and .lo == null and .hi == null and .lo_reason == "n<2")' "$T/out"
     # a point without accuracy, and one without passes
     { cat "$T/in"; jq -c 'select(.point == "a") | .point = ("b", "c") | .series = .point
         | .config = "\(.point)!" | select(.point != "b" or .kind != "quality")

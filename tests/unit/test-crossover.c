@@ -52,6 +52,9 @@ static void test_cost(void)
     crossover_fit(&c, steps, same, N, -1);
     ok(!c.line && crossover_cost_meets(&c, 6) >= INFINITY &&
        crossover_cost_meets(&c, 4) <= -INFINITY, "a flat cost crosses nothing");
+    crossover_fit(&c, steps, same, N, 1);
+    ok(!c.line && near(crossover_cost_meets(&c, 5), 8, 0),
+       "nor is it a line on demand; it is equal to its level from the first point on");
     ok(isnan(crossover_cost_meets(&c, NAN)), "a level without a value is met nowhere");
 }
 
@@ -177,6 +180,8 @@ static void test_advice(void)
        "twice too wide: four times the prompts, at least");
     contest_advise(&r, 100, 8, 256, 256, 1, &a);
     ok(a.n == 1, "no more steps than tokens");
+    contest_advise(&r, 100, 8, 256, 256, 0.5, &a);
+    ok(near(a.octaves, 2, 1e-12) && near(a.prompts, 1600, 0), "four times too wide: 16 times");
     contest_advise(&r, 0, 8, 256, 256, 1, &a);
     ok(isnan(a.prompts) && a.n == 1, "no quality, no prompts");
 }

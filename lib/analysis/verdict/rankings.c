@@ -98,9 +98,11 @@ static void add(json_t *tree, json_t *names, const json_t *record)
         json_object_set_new(in, "", json_true()); /* less is better; no place has the name "" */
     in = json_within(json_within(in, place.data), system);
     const json_t *had = json_object_get(in, prompt.data);
-    json_object_set_new(in, prompt.data, json_pack("[f, f]",
-        value + json_number_value(json_array_get(had, 0)),
-        weight + json_number_value(json_array_get(had, 1))));
+    const double copies = rec_number(record, "copies"), times = copies > 0 ? copies : 1;
+    json_object_set_new(in, prompt.data, json_pack("[f, f, f]",
+        times * value + json_number_value(json_array_get(had, 0)),
+        times * weight + json_number_value(json_array_get(had, 1)),
+        times + json_number_value(json_array_get(had, 2))));
     put_label(names, system, record);
     buf_free(&place);
     buf_free(&prompt);
@@ -190,7 +192,8 @@ static void find_common(struct field *field)
     json_decref(ids);
 }
 
-/* Fills num and den. If a prompt has several answers, the mean of their values counts. */
+/* Fills num and den. If a prompt has several answers, the mean of their values counts; a record of
+ * several equal answers (`copies`) counts as often. */
 static struct ranking fill(const struct field *field, const struct pooled_kind *kind, double *num,
                            double *den)
 {
@@ -204,12 +207,9 @@ static struct ranking fill(const struct field *field, const struct pooled_kind *
                 const json_t *value = json_object_get(
                     sums_of(field, name_at(field->at, place), name_at(field->systems, system)),
                     name_at(field->ids, prompt));
-                num[at] = json_number_value(json_array_get(value, 0));
-                den[at] = json_number_value(json_array_get(value, 1));
-                if (kind->weight == POOLED_BY_PROMPT) {
-                    num[at] /= den[at];
-                    den[at] = 1;
-                }
+                const double answers = json_number_value(json_array_get(value, 2));
+                num[at] = json_number_value(json_array_get(value, 0)) / answers;
+                den[at] = json_number_value(json_array_get(value, 1)) / answers;
                 ranking.kind.binary &= !(num[at] > 0 && num[at] < 1) && num[at] >= 0 &&
                                        num[at] <= 1;
             }
