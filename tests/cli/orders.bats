@@ -164,13 +164,14 @@ scores()
     jq -c 'select(.id == "p0")' "$T/in" | compare --aup > "$T/out"
     jq -se 'all(.n == 1 and .lo == null and .hi == null and .lo_reason == "n<2")' "$T/out"
     # a point without accuracy, and one without passes
-    { cat "$T/in"; jq -c 'select(.point == "a") | .point = ("b", "c") | .series = .point
+    { cat "$T/in"; jq -c 'select(.point == "a") | .point = ("b", "c", "e") | .series = .point
         | .config = "\(.point)!" | select(.point != "b" or .kind != "quality")
         | if .point == "c" then del(.passes) else . end' "$T/in"; } |
         compare --aup > "$T/out" 2> "$T/err"
     conforms "$T/out"
-    jq -se 'length == 2 and all(.n == 100 and .unpaired == ["b!", "c!"])' "$T/out"
-    grep -q "b! left out: no prompt has both a timed answer and an accuracy of this point" "$T/err"
+    jq -se 'length == 3 and all(.n == 100 and .unpaired == ["b!", "c!"])' "$T/out"
+    [ "$(grep -c "b! left out: no prompt has both a timed answer and an accuracy of this point" \
+        "$T/err")" -eq 1 ] # not once for each curve
     grep quality "$T/in" | { ! compare --aup 2> "$T/err" > "$T/out"; }
     grep -q "timed generation records" "$T/err"
 }

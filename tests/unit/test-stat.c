@@ -378,6 +378,7 @@ static void test_wide(void)
     ok(ratio_verdict(&r, RATIO_ZONE) == RATIO_UNDECIDED && r.lo > 0 && n > 50,
        "wide is undecided: %.2f [%.2f, %.2f]; %zu launches would decide", r.value, r.lo, r.hi, n);
     ok(ratio_more(&r, 0.02) == 5, "no more are asked for at once than there are");
+    ok(!ratio_more(&r, 2 * r.half), "five launches are enough for exactly twice their half-width");
     double p[] = {0.04, NAN, 0.01, 0.03, 0.9}, holm[5];
     size_t order[5];
     ratio_holm(p, 5, holm, order);
