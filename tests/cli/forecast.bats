@@ -214,11 +214,12 @@ measured() {
     # the range of a card comes from the errors of all measured cards
     jq -s -e --slurpfile errors "$T/out" '[$errors[] | select(.against == "measurement" and
             (.hardware | test("^h[12]00")))] as $e |
-        def ratios($m; $p): [$e[] | select(.metric == $m and .paradigm == $p) | .ratio];
+        def ratios($m; $p; $q): [$e[] | select(.metric == $m and .paradigm == $p and
+            .quant == $q) | .ratio];
         map(select(.hardware == "h200" and .what == "point" or .hardware == "h200" and
             .what == "crossover" and .steps > 0)) | length >= 5 and all(.[];
             (if .what == "point" then "e2e_ns" else "steps" end) as $m | .[$m] as $v |
-            ratios($m; .paradigm) as $r | ($v / ($r | max) / .lo - 1 | fabs) < 1e-9 and
+            ratios($m; .paradigm; .quant) as $r | ($v / ($r | max) / .lo - 1 | fabs) < 1e-9 and
             ($v / ($r | min) / .hi - 1 | fabs) < 1e-9)' "$T/grid"
     # the ratio of a rate is inverted, so an optimistic forecast is below 1
     jq -s -e '(.[] | select(.what == "check" and .source == "github.com/zeux/calm, README")) as $c
