@@ -336,6 +336,8 @@ metric() {
         (.text | test("about [0-9]+ launches would decide"))' "$T/wide"
     check 104 105 103 104 106 102 > "$T/other"
     jq -e '.pass == false and .verdict == "SLOWER"' "$T/other"
+    check 100 101 99 100 102 98 > "$T/equal"
+    jq -e '.pass and (.text | test("is SAME, ratio 1 \\[1, 1\\] over 6 launches"))' "$T/equal"
 }
 
 @test "gate: slower is exit 1, equal 0, a wide interval 69, no ratio 65" {

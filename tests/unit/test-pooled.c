@@ -76,7 +76,9 @@ static void test_pooled_draws(void)
             has[i] = rng_below(&r, 5) > 0;
         for (size_t i = 0; i < points * n; i++) {
             num[i] = !has[i / n] ? 0 : right ? (double)rng_below(&r, 2) : rng_uniform(&r) - 0.3;
-            den[i] = !has[i / n] ? 0 : round % 2 ? 1 : (double)rng_below(&r, 9);
+            int half = round % 8 == 7; /* the first point has weights of 1, the others of 1 to 9 */
+            int ones = half ? i < n : round % 2;
+            den[i] = !has[i / n] ? 0 : ones ? 1 : (double)(rng_below(&r, 9) + (half ? 1 : 0));
         }
         pooled_draws(num, den, has, points, n, t, 7, DRAWS, value, draw, index, work);
         for (size_t k = 0; k < DRAWS * points; k++) {
