@@ -402,12 +402,13 @@ struct ops {
                              size_t max_slots, size_t heads, size_t kv_heads, size_t head_dim,
                              size_t dense);
     /* y_i[T, N_i] = in[T, K] W_i^T for n <= PRODUCTS_MAX matrices that have one dtype and one K;
-     * with product.add the product is added to y_i. work: at least matmul_work(T, K, N_1 + ... +
-     * N_n) bytes. */
+     * with product.add the product is added to y_i. y_i must not overlap in.x. work: at least
+     * matmul_work(T, K, N_1 + ... + N_n) bytes. */
     void (*matmul)(struct backend *backend, const struct product *product, size_t n,
                    struct input in, size_t T, void *work);
     /* y[T, F] = silu(in Wgate^T) * (in Wup^T), where silu(g) = g / (1 + e^-g). Both matrices have
-     * one dtype and the shape [F, K]. work: matmul_work(T, K, 2F) bytes. */
+     * one dtype and the shape [F, K]. y must not overlap in.x. work: matmul_work(T, K, 2F)
+     * bytes. */
     void (*gated)(struct backend *backend, act *y, struct input in, const struct mat *gate,
                   const struct mat *up, size_t T, void *work);
     size_t (*matmul_work)(const struct backend *backend, size_t T, size_t K, size_t N);

@@ -69,8 +69,8 @@ void cuda_logits(struct backend *backend, float *y, const struct mat *weight, si
                  size_t n, const act *x, size_t T, void *work);
 
 /* attention.cu */
-/* Make and free the counters with which the blocks of a split list find out which of them ends last
- * (kernels/cuda/attention). All are 0 between two kernels. */
+/* Make and free the counters with which the blocks of a split list, or of a product of few.cu, find
+ * out which of them ends last. All are 0 between two kernels. */
 void cuda_attention_open(struct backend *backend);
 void cuda_attention_close(struct backend *backend);
 

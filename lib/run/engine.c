@@ -118,8 +118,11 @@ int engine_open(const struct engine *engine, struct backend **backend, struct er
     struct err why = {0};
     if (engine_check_device(engine, e))
         return -1;
-    if (engine->gemm_choices) /* the back end is another object, which reads this variable */
+    /* the back end is another object, which reads this variable */
+    if (engine->gemm_choices)
         setenv("CROSSOVER_GEMM_CHOICES", engine->gemm_choices, 1);
+    else
+        unsetenv("CROSSOVER_GEMM_CHOICES");
     *backend = backend_open(engine->device, isa, (size_t)engine->threads, (size_t)engine->mem_cap,
                             &why);
     if (*backend) {

@@ -8,8 +8,8 @@
 #include "tests/cuda/here.h"
 #include "tests/tap.h"
 
-enum { E = 32, ROOM = 160, ROWS = 70, SPLITS = 3 }; /* E: values of a head; ROOM: most rows of a
-                                                    * matrix */
+/* E: values of a head. ROOM: most rows of a matrix. ROWS, SPLITS: of finish.cu with many rows. */
+enum { E = 32, ROOM = 344, ROWS = 70, SPLITS = 3, GUARD = 256 };
 
 struct scene {
     struct backend cuda;
@@ -61,7 +61,7 @@ static uint16_t *halves(struct scene *s, size_t n)
 static void scene_make(struct scene *s, enum dtype dtype, enum job_kind kind, size_t T, size_t K,
                        int slots)
 {
-    static const size_t rows[][MATRICES] = {{128, 48}, {160}, {96, 96}, {3 * E, E, E}};
+    static const size_t rows[][MATRICES] = {{320, 48}, {336}, {192, 192}, {6 * E, 2 * E, 2 * E}};
     uint16_t *x = halves(s, T * K);
     int32_t *slot = (int32_t *)mem_zero(T, sizeof *slot);
     for (size_t t = 0; t < T; t++)
@@ -162,20 +162,27 @@ static void try_few(struct scene *s, enum dtype dtype, enum job_kind kind, size_
     struct device *d = device_of(&s->cuda);
     const int here = d->sms;
     int changed;
-    if (cuda_refuses(&s->cuda, dtype, 128))
+    if (cuda_refuses(&s->cuda, dtype, 128)) {
+        skip("this device has no FP8");
         return;
+    }
     scene_make(s, dtype, kind, T, K, (int)(T % 2));
-    d->sms = sms;
-    void *work = cuda_alloc(&s->cuda, cuda_matmul_work(&s->cuda, T, K, s->j.columns),
-                            MEMORY_ACTIVATIONS);
+    d->sms = sms < here ? sms : here;
+    const size_t bytes = cuda_matmul_work(&s->cuda, T, K, s->j.columns);
+    uint8_t guard[GUARD], kept[GUARD];
+    uint8_t *work = (uint8_t *)cuda_alloc(&s->cuda, bytes + GUARD, MEMORY_ACTIVATIONS);
+    memset(guard, 0x5a, GUARD);
+    cuda_write(&s->cuda, work + bytes, guard, GUARD);
     uint8_t *want = by_three_kernels(s, with_gain, work);
     const struct bf16_input in = {(const uint16_t *)s->x,
                                   with_gain ? (const float *)s->gain : NULL, 1e-5f};
     put_back(s);
     int taken = few(&s->cuda, &s->j, in, work);
     size_t wrong = differing(s, want, outputs(s), &changed);
-    ok(taken && wrong == 0 && changed, "few.cu: %s, %s, T %zu, K %zu%s, %d SMs: %zu bytes differ",
-       dtype_info[dtype].name, kind_name[kind], T, K, with_gain ? " with gain" : "", sms, wrong);
+    cuda_read(&s->cuda, kept, work + bytes, GUARD);
+    ok(taken && wrong == 0 && changed && !memcmp(kept, guard, GUARD),
+       "few.cu: %s, %s, T %zu, K %zu%s, %d SMs: %zu bytes differ", dtype_info[dtype].name,
+       kind_name[kind], T, K, with_gain ? " with gain" : "", sms, wrong);
     cuda_free(&s->cuda, work);
     d->sms = here;
     scene_free(s);
@@ -202,21 +209,26 @@ static uint8_t *row_by_row(struct scene *s, const float *sums)
     return outputs(s);
 }
 
-static void try_many(struct scene *s, enum dtype dtype, enum job_kind kind, int slots)
+static void try_many(struct scene *s, enum dtype dtype, enum job_kind kind, int slots, int aside)
 {
     const struct coded_rows none = {};
     int changed;
-    if (cuda_refuses(&s->cuda, dtype, 128))
+    if (cuda_refuses(&s->cuda, dtype, 128)) {
+        skip("this device has no FP8");
         return;
+    }
     scene_make(s, dtype, kind, ROWS, 128, slots);
+    for (uint32_t i = 0; aside && i < s->j.n; i++) /* an address that is no multiple of 16 */
+        s->j.y[i] = (uint8_t *)s->j.y[i] + 8;
     float *sums = drawn(s, SPLITS * ROWS * s->j.columns);
     uint8_t *want = row_by_row(s, sums);
     void *here = sent(s, sums, SPLITS * ROWS * s->j.columns * sizeof *sums);
     put_back(s);
     finish(&s->cuda, &s->j, &none, here, SPLITS);
     size_t wrong = differing(s, want, outputs(s), &changed);
-    ok(wrong == 0 && changed, "finish.cu: %s, %s%s, %d rows: %zu bytes differ from one row",
-       dtype_info[dtype].name, kind_name[kind], slots ? " with slots" : "", ROWS, wrong);
+    ok(wrong == 0 && changed, "finish.cu: %s, %s%s%s, %d rows: %zu bytes differ from one row",
+       dtype_info[dtype].name, kind_name[kind], slots ? " with slots" : "",
+       aside ? ", y not aligned" : "", ROWS, wrong);
     cuda_free(&s->cuda, here);
     free(sums);
     scene_free(s);
@@ -230,7 +242,7 @@ int main(void)
         size_t T, K;
         int gain, sms;
     } shapes[] = {{1, 1024, 1, 132}, {3, 5120, 1, 7}, {8, 1024, 1, 16}, {2, 384, 0, 1},
-                  {4, 128, 1, 3}};
+                  {4, 128, 1, 3},    {5, 128, 1, 1},  {8, 5120, 0, 2}};
     struct scene s = {};
     struct err e = {};
     s.rng = {7, 0, 0};
@@ -248,8 +260,8 @@ int main(void)
                             shapes[k].gain, shapes[k].sms);
     for (int kind = JOB_ROWS; kind <= JOB_QKV; kind++)
         for (int slots = 0; slots < 2; slots++) {
-            try_many(&s, DTYPE_FP8, (enum job_kind)kind, slots);
-            try_many(&s, DTYPE_BF16, (enum job_kind)kind, slots);
+            try_many(&s, DTYPE_FP8, (enum job_kind)kind, slots, 0);
+            try_many(&s, DTYPE_BF16, (enum job_kind)kind, slots, slots);
         }
     s.cuda.ops->close(&s.cuda);
     pool_free(s.cuda.pool);

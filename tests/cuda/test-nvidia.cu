@@ -21,8 +21,8 @@ namespace nvidia {
 #include "kernels/cuda/nvidia.cuh"
 }
 
-/* Functions that the emulated device gives one more argument, the place of the call, are missing
- * here. */
+/* The emulated device gives some functions one more argument, the place of the call. They are not
+ * compared. */
 #define EACH_FUNCTION(DO)                                                                       \
     DO(wait_for_inputs)                                                                         \
     DO(let_next_start)                                                                          \
@@ -41,6 +41,12 @@ namespace nvidia {
     DO(gate_expect)                                                                             \
     DO(gate_wait)                                                                               \
     DO(copy_bulk)                                                                               \
+    DO(registers_more<8>)                                                                       \
+    DO(registers_less<8>)                                                                       \
+    DO(group_begin)                                                                             \
+    DO(group_close)                                                                             \
+    DO(group_wait<0>)                                                                           \
+    DO(group_end<128>)                                                                          \
     DO(bf16_pair)                                                                               \
     DO(bf16_times)                                                                              \
     DO(pick_bytes)                                                                              \

@@ -313,7 +313,7 @@ static size_t wrong_logits(struct world *w, enum dtype dtype, size_t T, size_t K
     return wrong;
 }
 
-/* In the kernel for few rows a row alone gives the bits that it gives among others. */
+/* A row alone gives the bits that it gives among others. For BF16 and FP8 only if K is one group. */
 static size_t wrong_batch(struct world *w, enum dtype dtype, size_t T, size_t K)
 {
     const size_t N = 40;
@@ -466,7 +466,7 @@ static void try_dtype(struct world *w, enum dtype dtype, const size_t K[3])
     w->device->sms = 1;
     ok(wrong_batch(w, dtype, 7, dtype_info[dtype].block ? 192 : 104) == 0,
        "%s: a row alone gives the bits that it gives among others", dtype_info[dtype].name);
-    /* with this little shared memory, few rows take the kernels for many rows */
+    /* with this little shared memory, few rows take few.cu or skinny.cu */
     w->device->shared_max = dtype_info[dtype].block ? 49152 : 12288;
     try_shape(w, dtype, 3, K[2]);
     try_shape(w, dtype, 8, K[2]);

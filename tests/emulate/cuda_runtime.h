@@ -1,6 +1,6 @@
-/* cuda_runtime.h - stands in for the header of the CUDA toolkit where a test parses
- * kernels/cuda/nvidia.cuh for the host: the types of a launch that the emulated device does not
- * need. Functions are declared only. */
+/* cuda_runtime.h - stands in for the header of the CUDA toolkit where test-nvidia parses
+ * kernels/cuda/nvidia.cuh. It declares the types and functions of a launch, which the emulated
+ * device lacks. */
 #pragma once
 
 #define __shared__

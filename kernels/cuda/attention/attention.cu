@@ -12,11 +12,13 @@
 #include "kernels/cuda/attention/attention_tile.cuh"
 #include "kernels/cuda/cuda.h"
 
-/* If there is no memory for the counters, lists of up to 16 queries are not split. */
+/* If there is no memory for the counters, lists of up to 16 queries are not split, and few.cu is
+ * not used. */
 void cuda_attention_open(struct backend *backend)
 {
     struct device *device = device_of(backend);
-    size_t bytes = split_lists_most(device->sms) * sizeof *device->arrived;
+    size_t lists = split_lists_most(device->sms), sms = (size_t)device->sms;
+    size_t bytes = (lists > sms ? lists : sms) * sizeof *device->arrived;
     if (!CHECK_MEMORY(cudaMalloc((void **)&device->arrived, bytes))) {
         device->arrived = NULL;
         return;

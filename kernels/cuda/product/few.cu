@@ -1,10 +1,10 @@
-/* few.cu - products for one to eight rows of x (decoding) in one kernel: norm, product, outputs.
+/* few.cu - products for one to eight rows of x (decoding): norm, product and outputs in one kernel.
  *
- * Weights are streamed as in skinny.cu. Each block normalizes the rows itself, while its first
- * weights are on their way. If a block has all of K, each lane turns its own sums into outputs.
- * Else the last of the blocks that share tiles adds their parts, in order of K, and writes the
- * outputs. So the bits are those of norm_rows, skinny.cu and finish.cu, which use three kernels;
- * each kernel costs about 3 us of a layer's 136 us (H200, LLaMA 3 8B in bf16). */
+ * Weights are streamed as in skinny.cu. Each block normalizes up to four rows itself, while its
+ * first weights are on their way. If a block has all of K, each lane turns its own sums into
+ * outputs. Else the last of the blocks that share tiles adds their parts, in order of K, and writes
+ * the outputs. The bits are those of norm_rows, skinny.cu and finish.cu. These are three kernels,
+ * and a kernel costs about 3 us. A layer of LLaMA 3 8B in bf16 takes 136 us on an H200. */
 #include <assert.h>
 
 #include "kernels/cuda/cuda.h"

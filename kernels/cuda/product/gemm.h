@@ -29,8 +29,8 @@ int gemm_takes(const struct backend *backend, const struct gemm_job *j);
 void gemm(struct backend *backend, const struct gemm_job *j);
 
 /* gemm_open() loads the library when the back end is opened, gemm_close() frees its data. Choices
- * of algorithms are read from CROSSOVER_GEMM_CHOICES=FILE (--gemm-choices), and new choices are
- * written there; if it is not set, from the user's cache (choices.h). Returns -1 with EXIT_BAD_DATA
- * if FILE is not a file of choices of this library. */
+ * of algorithms are read from the file in CROSSOVER_GEMM_CHOICES, which --gemm-choices sets, and
+ * new choices are written there; without it, from the user's cache (choices.h). Returns -1 with
+ * EXIT_BAD_DATA if the file is not a file of choices of this library. */
 int gemm_open(struct backend *backend, struct err *e);
 void gemm_close(struct backend *backend);

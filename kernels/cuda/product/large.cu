@@ -7,12 +7,13 @@
  *                        later)
  *     INT8               codes of x, exact int32 sums, then scales and outliers
  *                        (finish_int8.cu; int8-vector: finish.cu)
- *     F32, BF16, INT8    gate and up, and q, k and v of equal width, are one batch of products
+ *     F32, BF16, INT8    gate and up are one batch of products; so are q, k and v if they have
+ *                        equal widths and lie at equal distances
  *     FP8, 4 bits, ..F32 a slice of W is widened into `work` (widen.cu) for all rows of the call;
  *                        fp32 sums of as many rows as fit, then finish.cu
  *
- * 4 bits are widened to bf16(level * absmax), as in bitsandbytes and in wide.cu. gemv.cu and
- * skinny.cu round the level and use absmax in fp32 (kernels/quant.h). */
+ * 4 bits are widened to bf16(level * absmax), as in bitsandbytes and in wide.cu. gemv.cu,
+ * few.cu and skinny.cu round the level and use absmax in fp32 (kernels/quant.h). */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/slices.h"

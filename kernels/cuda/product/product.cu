@@ -1,14 +1,15 @@
 /* product.cu - chooses the kernel of a product:
  *
  *     fp32 rows            f32_product.cu; from some number of rows on the library (library_above)
- *     T <= few             gemv.cu, one kernel, if x fits in shared memory (few: formats.h)
- *     T <= 8               few.cu, one kernel, except INT8
+ *     T <= row.few         gemv.cu, one kernel, if x fits in shared memory (row: formats.h)
+ *     T <= 8               few.cu, except INT8, if K is a multiple of 8 and rows are aligned
  *     T = 65 .. 256        FP8 and blocks on Hopper: wide.cu and finish.cu (wide_plan.h)
  *     T <= library_above   skinny.cu and finish.cu, 64 rows at a time
  *     more rows            large.cu (the library); without the library skinny.cu and finish.cu
  *
- * If the product has a gain, all kernels except gemv.cu read rows that were normalized into `work`.
- * work holds these rows, then the work of the chosen kernel. */
+ * If the product has a gain, gemv.cu normalizes the rows itself, and few.cu up to four rows. All
+ * other kernels read rows that were normalized into `work`. work holds these rows, then the work of
+ * the chosen kernel. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/product/slices.h"

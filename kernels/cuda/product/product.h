@@ -56,8 +56,9 @@ struct coding {
  * not fit; then nothing was done. */
 int gemv(const struct backend *backend, const struct product_job *j, const struct bf16_input *in);
 
-/* few.cu: products for one to eight rows in a single kernel, with sums in fp32. Returns 0 if the
- * format or shape does not fit; then nothing was done. */
+/* few.cu: products for one to eight rows, with sums in fp32, in a single kernel; more than four
+ * rows are normalized by a kernel before. Returns 0 if the format, K or an address does not fit;
+ * then nothing was done. */
 int few(struct backend *backend, const struct product_job *j, struct bf16_input in, void *work);
 
 /* skinny.cu: sums for some rows, in parts over K: sums[split][t][columns] in fp32 (INT8: int32).

@@ -50,9 +50,10 @@ struct format_row {
     ROW(Q4,          0,   0, X_STRAIGHT, 0,             0,  0, 0, 0,               0,  0)
 /* Column few. INT8 has 4, because every block of gemv.cu codes all rows of x; from five rows on it
  * is estimated to be faster to code the rows once in one kernel and to multiply in two more. BF16
- * and FP8 have 0, because skinny.cu is faster from one row on. 128 tokens of LLaMA 3 8B in bf16
- * take 597 ms on an H200, and 615 ms by gemv.cu; with 8 prompts 638 and 711 ms. In NF4 they take
- * 351 ms, and 336 ms by gemv.cu. */
+ * and FP8 have 0, because skinny.cu is faster from one row on, and few.cu does its work for up to
+ * eight rows. 128 tokens of LLaMA 3 8B in bf16 take 597 ms on an H200 by skinny.cu (commit
+ * 6bf35445), and 615 ms by gemv.cu; with 8 prompts 638 and 711 ms. In NF4 they take 351 ms by
+ * skinny.cu, and 336 ms by gemv.cu. few.cu was not measured. */
 /* Column res.: with three blocks on an SM, block formats would spill registers to memory. Column
  * above: F16 never goes to the library, because F16 and f32_product.cu serve to compare with the
  * CPU. */

@@ -15,7 +15,8 @@ QUICK     ?=
 GPU_CHECK ?= tests,identity,tolerance,batch,repeat,sanitize
 
 # Tests of tests/cuda run on any device, except those that need the emulated device: tests of the
-# emulator itself, of failing calls, and of its library. Tests of tests/gpu need a real device. All
+# emulator itself, of failing calls, of its library, and of the text of nvidia.cuh. Tests of
+# tests/gpu need a real device. All
 # tests are links to one program, so that the kernels are linked once. The name of the link selects
 # the main() of the test.
 EMULATED_ONLY := $(wildcard tests/cuda/test-emulator*.cu) tests/cuda/test-faults.cu \
