@@ -268,6 +268,11 @@ no_ratio()
     jq -se 'map(select(.name == "quality")) | all(.value == null and .shown == null)' claims.ndjson
     state '{}' --quality other:accuracy:0.05
     says "Undecided: no prompt of the task was timed"
+    # the goal that was tested comes first, with its time
+    state '{}' --quality other:accuracy:0.05,sum:accuracy:0.05
+    says "Undecided: no prompt of the task was timed. LLaDA needs 8 steps to match LLaMA on sums\
+ (accuracy within 5 points) and takes 1.41 times"
+    grep -qF "On other (accuracy) quality was not scored." answer
     state '{"random": true}'
     answer "The weights are random, so quality is not compared. LLaDA with 64 steps takes 11.3\
  times as long as LLaMA [11.2, 11.4]."
@@ -374,6 +379,8 @@ alter() { jq -c "$1" claims.ndjson > then.ndjson; ! cmp -s then.ndjson claims.nd
     against 1
     [[ $output == *"DIFFERS  crossing X_par, sum: "* ]]
     alter 'if .key == "X_q" and .task == "sum" then .value = 16 else . end'
+    against 1
+    alter 'if .key == "X_q" and .task == "sum" then .value = 16 | .lo = 8 | .hi = 16 else . end'
     against 1
     alter 'if .key == "fastest way" and .task == "sum" then .value *= 1.3 else . end'
     against 1

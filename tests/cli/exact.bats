@@ -78,6 +78,12 @@ END
     run pipelines/bin/exact "$T/cases" "$T/prompts" "$T/run"
     [ "$status" -eq 65 ]
     [[ $output == *'x: its records do not show {"row_tile":true}'* ]]
+    # no answers are no proof; only a case that names what it needs may have none
+    jq -nc '{kind: "exact_case", systems: ["llada"]}
+        | (.case = "unrun"), (.case = "card" | .needs = "a GPU")' > "$T/cases"
+    "$BIN/compare" -q --no-meta --exact "$T/cases" "$T/run/answers.ndjson" > "$T/none"
+    jq -se 'map([.case, .outcome, .outcome_reason]) ==
+        [["unrun", "not held", null], ["card", "not applicable", "needs a GPU"]]' "$T/none"
     run jq -nr -f pipelines/experiment/exact/exactness.jq /dev/null
     [ "$status" -eq 5 ]
 }

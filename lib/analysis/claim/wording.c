@@ -363,8 +363,12 @@ static char *find_obstacle(const struct findings *findings)
                                     : "neither LLaDA nor LLaMA was measured");
     if (selftest)
         return mem_text(selftest);
+    int is_any_timed = 0; /* a further goal may have a ratio of times */
+    for (int i = 0; i < findings->n; i++)
+        is_any_timed |= !findings->v[i].equal.reason;
     if (versus->reason)
-        return mem_format("%s, so times are not compared", wording_reason(versus->reason));
+        return mem_format("%s%s", wording_reason(versus->reason),
+                          is_any_timed ? "" : ", so times are not compared");
     for (int i = 0; i < findings->n; i++)
         if (findings->v[i].state == FINDING_UNTESTED && !is_random(&findings->v[i]))
             return mem_text(wording_reason(findings->v[i].reason));
