@@ -313,7 +313,7 @@ static size_t wrong_logits(struct world *w, enum dtype dtype, size_t T, size_t K
     return wrong;
 }
 
-/* A row alone gives the bits that it gives among others. For BF16 and FP8 only if K is one group. */
+/* A row alone gives the bits that it gives among others; for BF16 and FP8 if K is one group. */
 static size_t wrong_batch(struct world *w, enum dtype dtype, size_t T, size_t K)
 {
     const size_t N = 40;
