@@ -302,6 +302,17 @@ no_ratio()
     [[ $(<answer) != *" times "* ]]
     decided false
     claim '.name == "sure"' '.text | test("slowed by 5 % was not found slower")'
+    # nor where no quality is compared, or no goal was declared
+    state '{"handicap": "MISSED", "random": true}'
+    answer "Undecided: the self-test missed a known slowdown."
+    state '{"handicap": "MISSED"}' --quality ''
+    answer "Undecided: the self-test missed a known slowdown."
+    decided false
+    state '{"launches": 4}' --quality ''
+    decided false
+    state '{}' --quality ''
+    says "On this machine LLaDA with 64 steps takes 11.3 times as long as LLaMA ["
+    decided true
     state '{"checks": false}'
     decided true
     claim '.name == "sure"' '.text | test("no self-test")'

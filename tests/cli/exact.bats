@@ -84,6 +84,15 @@ END
     "$BIN/compare" -q --no-meta --exact "$T/cases" "$T/run/answers.ndjson" > "$T/none"
     jq -se 'map([.case, .outcome, .outcome_reason]) ==
         [["unrun", "not held", null], ["card", "not applicable", "needs a GPU"]]' "$T/none"
+    # a counter that must show has to be above 0
+    echo '{"kind":"exact_case","case":"z","systems":["llada"],"shows":{"hits":true}}' > "$T/cases"
+    for hits in 0 1; do
+        jq -nc --argjson n $hits '{kind: "generation", run: "r", case: "z", system: "llada",
+            id: "p", token_ids: [1], status: "ok", hits: $n, role: ("base", "run")}' > "$T/$hits"
+    done
+    "$BIN/compare" -q --no-meta --exact "$T/cases" "$T/1" | jq -e '.outcome == "held"'
+    run "$BIN/compare" -q --no-meta --exact "$T/cases" "$T/0"
+    [ "$status" -eq 65 ]
     run jq -nr -f pipelines/experiment/exact/exactness.jq /dev/null
     [ "$status" -eq 5 ]
 }

@@ -284,11 +284,11 @@ static void put_rival(struct buf *text, const struct finding *finding, int has_i
     buf_format(text, " against LLaMA %s", versus->llama->name);
 }
 
-/* 1: the answer may compare the times of this goal. If a self-test failed, the answer has only the
- * result of the quality test. */
-static int is_timed(const struct finding *finding, const struct findings *findings)
+/* 1: the answer may compare these times. If a self-test failed, the answer has only the result of
+ * the quality test. */
+static int is_timed(const struct versus *versus, const struct findings *findings)
 {
-    return !finding->equal.reason &&
+    return !versus->reason &&
            !wording_selftest(finding_selftest(findings->evidence, findings->clock));
 }
 
@@ -296,7 +296,7 @@ static int is_timed(const struct finding *finding, const struct findings *findin
 static void put_cost(struct buf *text, const struct finding *finding,
                      const struct findings *findings, const struct brevity *full, int has_interval)
 {
-    if (!is_timed(finding, findings))
+    if (!is_timed(&finding->equal, findings))
         return;
     put_takes(text, " and takes", &finding->equal, findings->clock, has_interval);
     if (full->rival)
@@ -309,7 +309,7 @@ static void put_goal(struct buf *text, const struct finding *finding,
 {
     const int has_interval = full->intervals > 0;
     if (finding->state == FINDING_UNTESTED) {
-        if (!finding->equal.reason)
+        if (is_timed(&finding->equal, findings))
             put_time_alone(text, &finding->equal, findings->clock);
         return;
     }
@@ -326,7 +326,7 @@ static void put_goal(struct buf *text, const struct finding *finding,
         return;
     }
     buf_format(text, ", even with %.0f steps", finding->timed->steps);
-    if (is_timed(finding, findings))
+    if (is_timed(&finding->equal, findings))
         put_takes(text, ", which take", &finding->equal, findings->clock, has_interval);
 }
 
@@ -419,7 +419,7 @@ static void put_clauses(struct buf *text, const struct findings *findings,
         else
             put_next(text, list[i], findings, full, full->intervals > i);
     }
-    if (!n && !findings->vanilla.reason)
+    if (!n && is_timed(&findings->vanilla, findings))
         put_time_alone(text, &findings->vanilla, findings->clock);
     if (full->way && n)
         put_way(text, findings);
