@@ -234,6 +234,16 @@ no_ratio()
     claim '.name == "quality" and .key == "8 steps"' '.shown == null and .shown_reason != null'
 }
 
+@test "other methods share one error rate: two need more evidence each than one alone" {
+    decoding() { jq -r 'select(.key == "decoding").text' claims.ndjson | tee /dev/stderr; }
+    state '{}' --quality sum:accuracy:0.04
+    [[ $(decoding) == *": 1 of 1 other methods is shown to match LLaMA;"* ]]
+    jq -c 'select(.factor == 1 and .batch == 1) | .factor = 2 | .point = "000000000006"
+        | .config = "llada dual-factor-2" | .series = "aea7d7d7b587"' run.ndjson > second
+    "$BIN/conclude" --no-meta --quality sum:accuracy:0.04 run.ndjson second > claims.ndjson
+    [[ $(decoding) == *": 0 of 2 other methods are shown to match LLaMA." ]]
+}
+
 @test "for different work no time is stated, and the reason is given" {
     state '{"disturbed": 0.7, "cpu": false}'
     says "Undecided: other work disturbed the timed launches, so times are not compared. LLaDA\
