@@ -119,7 +119,7 @@ setup() {
     CROSSOVER_CUDA=$PWD/build/lease/bin/libcrossover-cuda.so OUT=$T/out PAIR=tiny \
         LENGTH=4 FORMATS=fp8 BENCH_FLAGS='--repeat 1 --point 0.003' \
         LLADA=synth:tiny-llada LLAMA=synth:tiny-llama PATH=$T/bare HOME=$T \
-        run pipelines/bin/lease vector bench:100 shapes
+        run pipelines/bin/lease vector:300 bench:300 shapes:300
     cat "$T"/out/*.log "$T/out/parts" >&2
     [ "$(cut -d ' ' -f 1,2 "$T/out/parts" | paste -sd ,)" = "vector 0,bench 0,shapes 0" ]
     cd "$BATS_TEST_DIRNAME/../.."
