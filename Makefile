@@ -45,8 +45,8 @@ FOUND    := $(shell sed -n -e 's|^\([A-Za-z_]*\) *?= *[0-9][0-9]*$$|\1 +\1|p' -e
                 -e 's|^\([A-Za-z_]*\) *?=.*|\1|p' Makefile config.mk \
                 $(wildcard pipelines/*/*.mk pipelines/experiment/*/*.mk))
 SETTINGS := $(sort TOYS CONTAINER_BASE CROSSOVER_CUDA $(filter-out +%,$(FOUND)))
-# Settings that must be integers. Other values of the settings that are left out are a list, a
-# fraction or nothing.
+# Settings that must be integers. The settings that are left out may also be a list, a fraction or
+# empty.
 INTEGERS := $(filter-out BUDGET_MINUTES LOAD_BATCH SCALE_LTM_STEPS SHAPE_LENGTH TURNS,\
                 $(patsubst +%,%,$(filter +%,$(FOUND))))
 # the origin of a variable: "command", "environment" or another word

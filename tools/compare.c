@@ -328,8 +328,8 @@ static const char notes[] =
     "                      ratio is above 1 + P/2, p below 0.001. UNDECIDED: half\n"
     "                      the interval is above P/2. Exit 1: slower; 69: undecided.\n"
     "  --ranking           quality records of runs that differ in --chat, --shots or\n"
-    "                      --seed. HOLDS: one order in all runs; FLIPS: both orders;\n"
-    "                      SAME: points less than --margin apart in all runs\n";
+    "                      --seed. HOLDS: all runs are shown to have one order;\n"
+    "                      FLIPS: two orders; SAME: less than --margin apart\n";
 
 static void check(struct compare *compare, int bad, const struct err *e)
 {

@@ -13,7 +13,7 @@
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
 /* 1: the record is about the point of row `at`. The table gives the order of the rows on the page.
- * at == all->n: 1 if no other record names the point. */
+ * at == all->n: 1 if no row of the table has the point. */
 static int is_at(const struct config_table *all, size_t at, const json_t *record)
 {
     const char *point = about_point(record);
@@ -93,9 +93,11 @@ static void put_areas(struct page *page, const struct config_table *all, const j
     const json_t *record;
     page_table(page,
                "Accuracy under parallelism (AUP, as d3LLM defines it): the area under accuracy in "
-               "percent against tokens per pass. Accuracy below the best one of the task weighs "
-               "less, so areas can be compared only if the best accuracy is the same. Passes "
-               "include the pass of the prompt. Intervals are over prompts, and need two of them.",
+               "percent against tokens per pass. A point does not count if its accuracy is more "
+               "than 5 points below that of the first point. Points below the best accuracy of "
+               "the task weigh less. So areas can be compared only if the best accuracy is the "
+               "same. Passes include the pass of the prompt. Intervals are over prompts, and need "
+               "two of them.",
                COUNT(columns), columns);
     for (size_t at = 0; at <= all->n; at++)
         json_array_foreach(list, i, record) {

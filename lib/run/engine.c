@@ -118,7 +118,7 @@ int engine_open(const struct engine *engine, struct backend **backend, struct er
     struct err why = {0};
     if (engine_check_device(engine, e))
         return -1;
-    /* the back end is another object, which reads this variable */
+    /* the back end is a separate library and gets the file by this variable */
     if (engine->gemm_choices)
         setenv("CROSSOVER_GEMM_CHOICES", engine->gemm_choices, 1);
     else

@@ -75,8 +75,8 @@ struct engine {
              "mantissa (off)"},                                                                    \
     {"gemm-choices", 0, OPT_TEXT, &(g).gemm_choices, .arg = "FILE", .rare = 1,                     \
      .writes = WRITES_IT,                                                                          \
-     .help = "GPU: file of the library's algorithm for each shape, which is read and extended; "   \
-             "with one file two machines choose alike (a file in ~/.cache/crossover)"},            \
+     .help = "GPU: read the library's algorithm for each shape here, and add new shapes; "         \
+             "machines with the same FILE choose alike (a file in ~/.cache/crossover)"},           \
     {"row-tile", 0, OPT_INT, &(g).row_tile, 0, 1 << 20, .arg = "N", .rare = 1,                     \
      .help = "rows that the products of a layer compute at a time, a multiple of 8 (0: all)"},     \
     {"mem-cap", 0, OPT_BYTES, &(g).mem_cap, 0, 9007199254740991.0, .arg = "BYTES",                 \

@@ -156,7 +156,7 @@ $(R)/pareto.ndjson: $(R)/steps/metrics.ndjson $(SCORED) $(R)/stamp/pareto $(TOOL
 	$(call say,pareto)\
 	    $(beside) $(BIN)/pareto $(pareto_flags) $(filter %.ndjson,$^) -o $@
 
-# What a pass does: tokens per pass with accuracy under parallelism, and the parts of the time of a
+# These files have tokens per pass with accuracy under parallelism, and the parts of the time of a
 # step. Not every run has both: a task may have no right answers, and launches on several machines
 # have no ceilings of one machine. compare then says why with status 65, and the file is empty.
 STEP_PARTS := $(R)/steps/aup.ndjson $(R)/steps/split.ndjson

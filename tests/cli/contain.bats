@@ -105,7 +105,7 @@ held()
     held bundle -q -o sealed.tar.gz llama.gen
 }
 
-@test "in trainers, and in tools that read other models and records, it does no harm" {
+@test "the planted fault does no harm in trainers and in tools that read other models and records" {
     held "${train[0]##*/}" "${train[@]:1}" --arch llada --out trained texts
     held gen-ltm -q -m ltm --max-new 4 --threads 2 -o generated prompts
     held train-prior -q -m ltm --count 20 --vi-steps 2 --rows 64 --max-len 32 --width 16 \

@@ -1,5 +1,5 @@
-/* test-few.cu - kernels that do the work of other kernels give the same bits: few.cu those of
- * norm_rows, skinny.cu and finish.cu; finish.cu with many rows those with one row. */
+/* test-few.cu - few.cu gives the bits of norm_rows, skinny.cu and finish.cu. finish.cu gives the
+ * same bits for many rows as for one. */
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/product/product.h"
 #include "lib/base/mem.h"
@@ -8,7 +8,8 @@
 #include "tests/cuda/here.h"
 #include "tests/tap.h"
 
-/* E: values of a head. ROOM: most rows of a matrix. ROWS, SPLITS: of finish.cu with many rows. */
+/* E: values of a head. ROOM: row stride of y. ROWS, SPLITS: rows and parts for finish.cu with many
+ * rows. GUARD: bytes behind the work area that must not change. */
 enum { E = 32, ROOM = 344, ROWS = 70, SPLITS = 3, GUARD = 256 };
 
 struct scene {

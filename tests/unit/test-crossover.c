@@ -54,7 +54,7 @@ static void test_cost(void)
        crossover_cost_meets(&c, 4) <= -INFINITY, "a flat cost crosses nothing");
     crossover_fit(&c, steps, same, N, 1);
     ok(!c.line && near(crossover_cost_meets(&c, 5), 8, 0),
-       "nor is it a line on demand; it is equal to its level from the first point on");
+       "a flat cost is no line on demand; it equals its level from the first point on");
     ok(isnan(crossover_cost_meets(&c, NAN)), "a level without a value is met nowhere");
 }
 

@@ -126,8 +126,8 @@ static void test_shown(void)
     ok(last == PAIRS, "pairs are numbered in order");
 }
 
-/* Returns how many of n simulations call `least` or more pairs of system 1 the same, among the
- * first systems. */
+/* Returns in how many of n worlds at least `least` pairs of system 1 with the other first `systems`
+ * systems are called the same. */
 static int same_of(size_t systems, double skill[SYSTEMS][PLACES], size_t prompts, int binary,
                    double by, int least, int n)
 {
@@ -144,7 +144,7 @@ static int same_of(size_t systems, double skill[SYSTEMS][PLACES], size_t prompts
     return found;
 }
 
-/* Some pair, all pairs of system 1. */
+/* some(): at least one pair of system 1. all(): all its pairs. */
 static int some(double skill[SYSTEMS][PLACES], size_t prompts, int binary, double by, int n)
 {
     return same_of(SYSTEMS, skill, prompts, binary, by, 1, n);

@@ -280,7 +280,7 @@ static void test_batches(void)
     batches_free(&b);
 }
 
-/* Of three batches two have readings of the clocks. */
+/* Two of three batches have readings of the clocks. */
 static void test_capped(void)
 {
     struct batches b = {0};

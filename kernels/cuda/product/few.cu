@@ -1,4 +1,5 @@
-/* few.cu - products for one to eight rows of x (decoding): norm, product and outputs in one kernel.
+/* few.cu - products for one to eight rows of x (decoding): product and outputs in one kernel, for
+ * up to four rows also the norm.
  *
  * Weights are streamed as in skinny.cu. Each block normalizes up to four rows itself, while its
  * first weights are on their way. If a block has all of K, each lane turns its own sums into

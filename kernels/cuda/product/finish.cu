@@ -7,8 +7,8 @@
 #include "kernels/cuda/product/wide_plan.h"
 #include "kernels/cuda/values.cuh"
 
-/* With at least MANY_ROWS rows of x a thread finishes a whole tile; there are still enough
- * threads. */
+/* With at least MANY_ROWS bf16 rows a thread finishes a whole tile, if whole_tiles() is 1. There
+ * are still enough threads. */
 enum { THREADS = 256, PARTS_AT_ONCE = 4, MANY_ROWS = 64, WHOLE_THREADS = 128, WHOLE_PARTS = 2 };
 
 /* The number of rows of x that a block finishes together. With INT8 their outliers need the same

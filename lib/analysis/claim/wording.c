@@ -210,7 +210,7 @@ static const char *supported(const json_t *record, const char *verdict,
                : "UNDECIDED";
 }
 
-/* 1: the order is shown to hold where that matters, or was not judged (NULL). */
+/* 1: the verdict is HOLDS or SAME, or there is none (NULL). */
 static int is_holding(const char *order)
 {
     return !order || !strcmp(order, "HOLDS") || !strcmp(order, "SAME");

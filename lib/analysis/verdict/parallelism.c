@@ -1,6 +1,6 @@
 /* parallelism.c - see parallelism.h. Tokens, passes, right answers and answers are summed by point
- * and prompt. A record of several equal answers (`copies`) counts as often. If a prompt has several
- * answers, it counts with its share of right answers. */
+ * and prompt. A record with `copies` N counts N times. If a prompt has several answers, it counts
+ * with its share of right answers. */
 #include "lib/analysis/verdict/parallelism.h"
 
 #include <math.h>

@@ -192,8 +192,8 @@ static void find_common(struct field *field)
     json_decref(ids);
 }
 
-/* Fills num and den. If a prompt has several answers, the mean of their values counts; a record of
- * several equal answers (`copies`) counts as often. */
+/* Fills num and den. If a prompt has several answers, the mean of their values counts. A record
+ * with `copies` N counts N times. */
 static struct ranking fill(const struct field *field, const struct pooled_kind *kind, double *num,
                            double *den)
 {
@@ -248,7 +248,7 @@ static json_t *flips_of(const struct field *field, const signed char *shown, con
     return list;
 }
 
-/* What the verdicts are made from. */
+/* The inputs of a verdict. */
 struct judged {
     const struct field *field;
     const struct ranking *ranking;

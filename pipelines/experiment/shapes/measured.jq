@@ -19,7 +19,7 @@ def kept: . as $r | with_entries(select(
     and (.key as $k | unwanted | index($k) | not)
     and (.key != "launch_values" or $r.metric == "e2e_ns")
     and ((.key | endswith("_reason") | not) or .key == "lo_reason")));
-# names of files without folders that only the measured machine has
+# Removes the folders of absolute paths: only the measured machine has them.
 def named: if . == null then . else map(sub("(?<before>^|[=,])/.*/"; .before)) end;
 (first(.[] | select(.kind == "parent" and .machine and (.tool | startswith("gen-")))) // null)
     as $launch
