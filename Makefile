@@ -119,9 +119,10 @@ export CROSSOVER_HELD := $(CURDIR)
 V :=
 say = $(if $(V),,@echo '  $(1)';)
 
-# COMMIT: from git, or without git from the file .commit that make dist wrote.
-COMMIT := $(or $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null || \
-              grep -v Format .commit 2>/dev/null | cut -c 1-12),unknown)
+# COMMIT: from the file .commit that make dist wrote, else from git. The archive may lie in the
+# folder of another repository.
+COMMIT := $(or $(shell grep -v Format .commit 2>/dev/null | cut -c 1-12),\
+               $(shell git describe --always --dirty=+ --abbrev=12 2>/dev/null),unknown)
 
 # lib/ and kernels/ are one archive; the rooms that know only records are a second archive.
 # kernels/cpu is compiled once for each instruction set. The loop that measures the fastest

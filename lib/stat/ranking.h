@@ -41,7 +41,8 @@ struct ranking_found { double tau, lo, hi; size_t flips; };
 struct ranking_found ranking_find(const struct ranking *ranking, double level, signed char *shown,
                                   double *work);
 /* 1: the systems i and j are shown to differ by less than the margin in every place. With fewer
- * than ASGOOD_LEAST prompts, or without spread, nothing is shown. work[2 * prompts]. */
+ * than ASGOOD_LEAST prompts nothing is shown, nor for values that are not right or wrong answers
+ * and that have no spread. work[2 * prompts]. */
 int ranking_is_same(const struct ranking *ranking, size_t i, size_t j,
                     const struct pooled_margin *margin, double level, double *work);
 /* The index of the pair (i, j), i < j, of n systems in shown[]. */

@@ -288,6 +288,11 @@ of_one() { sealed "if .point then .point = \"$(point "$F/one-0")\" else . end | 
     jq -c 'if .kind == "quality" then .direction = "lower" | .metric = "accuracy_sums" else . end
         | select(.kind != "end" and .kind != "meta")' "$T/quality" > "$T/lie"
     refuses "$BIN/pareto" "$T/times" "$T/lie" -o "$T/out"
+    says='direction of the metric nll_ppl: expected "lower", got null'
+    jq -c 'select(.kind == "quality") | .metric = "nll_ppl" | .direction = null' "$T/quality" \
+        > "$T/lie"
+    refuses "$BIN/pareto" "$T/times" "$T/lie" -o "$T/out"
+    refuses "$BIN/compare" --ranking "$T/lie" -o "$T/out"
     # a metric of another program has the unit and the direction that the program gives
     says=
     jq -c 'select(.metric == "e2e_ns") | .metric = "wait" | .unit = "ms" | .direction = "higher"' \

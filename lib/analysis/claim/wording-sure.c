@@ -126,7 +126,11 @@ static void put_rankings(struct buf *text, const struct findings *findings)
 void wording_sure(struct buf *text, const struct findings *findings)
 {
     const struct versus *versus = findings->n ? &findings->v[0].equal : &findings->vanilla;
-    size_t prompts = 0, launches = versus->launches;
+    size_t prompts = 0, launches;
+    for (int i = findings->n - 1; i >= 0; i--) /* the first goal with a ratio of times, if any */
+        if (!findings->v[i].equal.reason)
+            versus = &findings->v[i].equal;
+    launches = versus->launches;
     for (int i = 0; i < findings->n; i++) {
         prompts += findings->v[i].n_steps ? findings->v[i].step[0].good.prompts : 0;
         if (!findings->v[i].equal.reason && findings->v[i].equal.launches < launches)

@@ -14,7 +14,10 @@ static int check_member(const json_t *record, const char *key, const char *known
                         const char *where, struct err *e)
 {
     char shown[JSON_SHOWN];
-    if (!known || !json_has(record, key) || rec_is(record, key, known))
+    /* without a direction more counts as better, so "lower" must be there */
+    const int needed = known && !strcmp(key, "direction") && !strcmp(known, "lower") &&
+                       !strcmp(rec_kind(record), "quality");
+    if (!known || (!json_has(record, key) && !needed) || rec_is(record, key, known))
         return 0;
     return err_set(e, EXIT_BAD_DATA, "%.200s: %s of the metric %s: expected \"%s\", got %s", where,
                    key, rec_text(record, "metric"), known,

@@ -324,7 +324,8 @@ static void say(struct buf *text, const json_t *record, const struct ranking *ra
         buf_text(text, rec_is(record, "verdict", HOLDS) ? "it holds." : "not shown to hold.");
     else {
         if (same < json_array_size(pairs))
-            buf_format(text, "it holds for %zu pairs; ", json_array_size(pairs) - same);
+            buf_format(text, "it holds for %zu pair%s; ", json_array_size(pairs) - same,
+                       json_array_size(pairs) - same == 1 ? "" : "s");
         buf_format(text, "%zu pair%s shown to differ by less than %.4g%s everywhere.", same,
                    same == 1 ? " is" : "s are", (margin->relative ? 100 : 1) * margin->by,
                    margin->relative ? " %" : "");

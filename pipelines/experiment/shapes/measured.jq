@@ -20,7 +20,7 @@ def kept: . as $r | with_entries(select(
     and (.key != "launch_values" or $r.metric == "e2e_ns")
     and ((.key | endswith("_reason") | not) or .key == "lo_reason")));
 # Removes the folders of absolute paths: only the measured machine has them.
-def named: if . == null then . else map(sub("(?<before>^|[=,])/.*/"; .before)) end;
+def named: if . == null then . else map(gsub("(?<before>^|[=,])/[^=,]*/"; .before)) end;
 (first(.[] | select(.kind == "parent" and .machine and (.tool | startswith("gen-")))) // null)
     as $launch
 | ($launch | if . then {schema, kind, run, tool, version, commit, argv: (.argv | named), seed,
