@@ -65,6 +65,12 @@ double rec_number(const json_t *record, const char *key)
     return json_is_number(value) ? json_number_value(value) : (double)NAN;
 }
 
+double rec_copies(const json_t *record)
+{
+    const double copies = rec_number(record, "copies");
+    return copies > 0 ? copies : 1;
+}
+
 int64_t rec_int(const json_t *record, const char *key, int64_t otherwise)
 {
     const json_t *value = json_object_get(record, key);

@@ -137,6 +137,7 @@ int rec_is(const json_t *record, const char *key, const char *text); /* 1: it is
 int rec_same(const json_t *a, const json_t *b, const char *key);
 double rec_number(const json_t *record, const char *key); /* NaN when absent, null, no number */
 int64_t rec_int(const json_t *record, const char *key, int64_t otherwise);
+double rec_copies(const json_t *record); /* number of equal answers that a record stands for */
 /* {key: value} or, when value is NaN or infinite, {key: null, key_reason: reason}. */
 void rec_set_number(json_t *record, const char *key, double value, const char *reason);
 void rec_set_int(json_t *record, const char *key, int64_t value);

@@ -1,6 +1,6 @@
-/* kernels.c - measures products and head at the shapes of a network, over rows and dtypes; then
- * attention (attention.c). On a device it also measures q, k and v, and the sizes that only the
- * other network of the pair has.
+/* kernels.c - measures products, head and attention (attention.c) at the shapes of LLaMA, over rows
+ * and dtypes. On a device it also measures q, k and v. If LLaDA has another number of key heads, it
+ * measures q, k, v and attention of LLaDA; if LLaDA has another ffn width, its gated and down.
  *
  * Each operation is timed over many copies, so that weights and keys come from memory, as in a
  * network of many layers. If the last-level cache holds all copies, a part comes from the cache,

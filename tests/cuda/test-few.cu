@@ -8,8 +8,8 @@
 #include "tests/cuda/here.h"
 #include "tests/tap.h"
 
-/* E: values of a head. ROOM: row stride of y. ROWS, SPLITS: rows and parts for finish.cu with many
- * rows. GUARD: bytes behind the work area that must not change. */
+/* E: values of a head. ROOM: row stride of y. ROWS, SPLITS: rows and parts of sums of try_many().
+ * GUARD: bytes behind the work area, which a product must not change. */
 enum { E = 32, ROOM = 344, ROWS = 70, SPLITS = 3, GUARD = 256 };
 
 struct scene {
@@ -183,7 +183,7 @@ static void try_few(struct scene *s, enum dtype dtype, enum job_kind kind, size_
     cuda_read(&s->cuda, kept, work + bytes, GUARD);
     ok(taken && wrong == 0 && changed && !memcmp(kept, guard, GUARD),
        "few.cu: %s, %s, T %zu, K %zu%s, %d SMs: %zu bytes differ", dtype_info[dtype].name,
-       kind_name[kind], T, K, with_gain ? " with gain" : "", sms, wrong);
+       kind_name[kind], T, K, with_gain ? " with gain" : "", d->sms, wrong);
     cuda_free(&s->cuda, work);
     d->sms = here;
     scene_free(s);

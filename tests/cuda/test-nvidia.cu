@@ -21,8 +21,8 @@ namespace nvidia {
 #include "kernels/cuda/nvidia.cuh"
 }
 
-/* The emulated device gives some functions one more argument, the place of the call. They are not
- * compared. */
+/* Functions that the emulated device declares otherwise are not in this list: it adds the place of
+ * the call, or checks memory. */
 #define EACH_FUNCTION(DO)                                                                       \
     DO(wait_for_inputs)                                                                         \
     DO(let_next_start)                                                                          \

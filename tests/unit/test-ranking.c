@@ -174,7 +174,8 @@ static void test_apart(void)
     n = some(better, 400, 0, MARGIN, 400) + some(worse, 400, 0, MARGIN, 400);
     ok(n <= 20, "apart by the margin in one place, values: %d of 800 called the same", n);
     n = same_of(2, better, 400, 0, MARGIN, 1, 2000) + same_of(2, worse, 400, 0, MARGIN, 1, 2000);
-    ok(n >= 70 && n <= 130, "one pair, apart by the margin: %d of 4000; 100 +- 3 sd of 10", n);
+    ok(n >= 70 && n <= 130,
+       "one pair, apart by the margin: %d of 4000 called the same, expected 70 to 130", n);
     n = some(better, 60, 0, MARGIN, 400) + some(worse, 60, 0, MARGIN, 400);
     ok(n <= 20, "apart by the margin, 60 prompts: %d of 800 called the same", n);
 }

@@ -36,7 +36,7 @@ static void test_sums(void)
     double odd[] = {5, 1, 3}, even[] = {4, 1, 3, 2};
     ok(near(stat_median(odd, 3), 3, 0) && near(stat_median(even, 4), 2.5, 0), "medians");
     double one[] = {7, NAN};
-    ok(near(stat_median(one, 1), 7, 0), "the median of one value takes no second one");
+    ok(near(stat_median(one, 1), 7, 0), "the median of one value reads no value behind it");
 }
 
 static void test_t(void)

@@ -26,8 +26,8 @@ struct few_shared {
     int last; /* last_to_arrive() */
 };
 
-/* Called by the whole block: shared->scale[t] = 1 / the root mean square of row t, with the same
- * order of sums as norm_rows (rows.cu). */
+/* Called by the whole block: sets shared->scale[t] to 1 / sqrt(mean square of row t + eps). It adds
+ * in the order of norm_rows (rows.cu). */
 DEVICE void find_scales(struct few_shared *shared, const struct product_job &j,
                         const struct bf16_input &in)
 {
@@ -73,15 +73,10 @@ DEVICE void stage_normed(uint8_t *to, uint32_t stride, const struct few_shared *
 {
 #pragma unroll 1 /* the first weights occupy the registers */
     for (uint32_t i = threadIdx.x; i < j.T * n; i += THREADS) {
-        uint32_t row = i / n, u = i % n, k = (first + u) * 8;
-        uint4 v = row_unit(in.x + (size_t)row * j.K, first + u, j.K);
-        float4 g = gain_four(in.gain, k, j.K), h = gain_four(in.gain, k + 4, j.K);
-        float scale = shared->scale[row];
-        v.x = pair_normed(v.x, scale, g.x, g.y);
-        v.y = pair_normed(v.y, scale, g.z, g.w);
-        v.z = pair_normed(v.z, scale, h.x, h.y);
-        v.w = pair_normed(v.w, scale, h.z, h.w);
-        *reinterpret_cast<uint4 *>(to + row * stride + 16 * x_place(D, u)) = v;
+        uint32_t row = i / n, u = i % n;
+        uint4 unit = row_unit(in.x + (size_t)row * j.K, first + u, j.K);
+        *reinterpret_cast<uint4 *>(to + row * stride + 16 * x_place(D, u)) =
+            unit_normed(unit, shared->scale[row], in.gain, (first + u) * 8, j.K);
     }
     __syncthreads();
 }
@@ -99,50 +94,19 @@ DEVICE void finish_own(const struct product_job &j, const struct weight_tile &ti
             finish_pair<uint16_t, 1>(j, tile, g, row + e, none, sum[e], sum[2 + e]);
 }
 
-/* Leaves the sums of a tile as part blockIdx.y, for finish_shared(): sums[t][columns]. */
-DEVICE void leave_part(const struct product_job &j, const struct weight_tile &tile,
-                       const float sum[4], float *sums)
-{
-    const uint32_t g = threadIdx.x % WARP / 4, row = threadIdx.x % 4 * 2;
-#pragma unroll
-    for (uint32_t h = 0; h < 2; h++) {
-        float *to = sums + j.w[tile.matrix[h]].column + tile.row[h] + g;
-#pragma unroll
-        for (uint32_t e = 0; e < 2; e++)
-            if (g < tile.count[h] && row + e < j.T)
-                to[(size_t)(row + e) * j.columns] = sum[2 * h + e];
-    }
-}
-
 /* Called by the whole block: adds the parts of all tiles of this block's column of the grid, and
- * writes the outputs. Eight threads take a tile and a row of x. Parts are not read through the L1
- * cache, because other multiprocessors wrote them during this kernel. */
+ * writes the outputs. Eight threads take a tile and a row of x. */
 DEVICE void finish_shared(const struct product_job &j, const float *sums)
 {
     const struct coded_rows none = {};
-    const uint32_t i = threadIdx.x % HALF, tiles = job_tiles(&j), parts = gridDim.y;
+    const uint32_t i = threadIdx.x % HALF, tiles = job_tiles(&j);
     for (uint32_t item = threadIdx.x / HALF;; item += THREADS / HALF) {
         uint32_t number = blockIdx.x + item / j.T * gridDim.x, row = item % j.T;
         if (number >= tiles)
             return;
         const struct weight_tile tile = tile_at(&j, number);
-        float sum[2] = {0, 0};
-        for (uint32_t s = 0; s < parts; s += PARTS_AT_ONCE) {
-            float part[PARTS_AT_ONCE][2];
-#pragma unroll
-            for (uint32_t k = 0; k < PARTS_AT_ONCE; k++)
-#pragma unroll
-                for (int h = 0; h < 2; h++)
-                    part[k][h] = s + k < parts && i < tile.count[h]
-                                     ? __ldcg(sums + ((size_t)(s + k) * j.T + row) * j.columns +
-                                              j.w[tile.matrix[h]].column + tile.row[h] + i)
-                                     : 0;
-#pragma unroll
-            for (uint32_t k = 0; k < PARTS_AT_ONCE; k++)
-#pragma unroll
-                for (int h = 0; h < 2; h++)
-                    sum[h] += part[k][h];
-        }
+        float sum[2];
+        add_parts<PARTS_AT_ONCE>(sum, j, tile, i, row, sums, gridDim.y);
         finish_pair<uint16_t, 1>(j, tile, i, row, none, sum[0], sum[1]);
     }
 }
@@ -177,15 +141,15 @@ few_tiles(struct product_job j, struct bf16_input in, float *sums, unsigned *arr
     const struct x_view view = x_lane(slab, stride, HALF);
     for (; tile < walk.tiles; tile += walk.tile_step) {
         float sum[1][4] = {};
+        /* a counter of its own would cost registers */
 #pragma unroll 1
-        while (stream.at.tile == tile && stream.at.group < to) /* no other counter, to save
-                                                                * registers */
+        while (stream.at.tile == tile && stream.at.group < to)
             stream_step<D, 1>(&stream, &state, sum, j, walk, view, from);
         const struct weight_tile done = tile_at(&j, tile);
         if (gridDim.y == 1)
             finish_own(j, done, sum[0]);
         else
-            leave_part(j, done, sum[0], sums + (size_t)blockIdx.y * j.T * j.columns);
+            put_tile<1>(j, done, sums + (size_t)blockIdx.y * j.T * j.columns, sum);
     }
     if (gridDim.y > 1 && last_to_arrive(arrived + blockIdx.x, (int)gridDim.y, &own->last))
         finish_shared(j, sums);

@@ -46,22 +46,8 @@ finish_sums(struct product_job j, struct coded_rows rows, const Sum *sums, uint3
     if (number >= job_tiles(&j) || row >= j.T)
         return;
     struct weight_tile tile = tile_at(&j, number);
-    const uint32_t parts = parts_of(plan, splits, number);
-    Sum sum[2] = {0, 0};
-    for (uint32_t s = 0; s < parts; s += PARTS_AT_ONCE) {
-        Sum part[PARTS_AT_ONCE][2]; /* all loads come first, so that they are in flight together */
-#pragma unroll
-        for (uint32_t k = 0; k < PARTS_AT_ONCE; k++)
-            for (int h = 0; h < 2; h++)
-                part[k][h] = s + k < parts && i < tile.count[h]
-                                 ? sums[((size_t)(s + k) * j.T + row) * j.columns +
-                                        j.w[tile.matrix[h]].column + tile.row[h] + i]
-                                 : 0;
-#pragma unroll
-        for (uint32_t k = 0; k < PARTS_AT_ONCE; k++)
-            for (int h = 0; h < 2; h++)
-                sum[h] += part[k][h];
-    }
+    Sum sum[2];
+    add_parts<PARTS_AT_ONCE>(sum, j, tile, i, row, sums, parts_of(plan, splits, number));
     finish_pair<A, 8>(j, tile, i, row, rows, sum[0], sum[1]);
 }
 
@@ -95,7 +81,7 @@ DEVICE void put_eight(const struct product_job &j, uint32_t i, uint32_t row, uin
     values_store<8>(y, value);
 }
 
-/* Rotates the pairs of a tile of q or k: as finish_rotated(). */
+/* Rotates the pairs of a tile of q or k. */
 DEVICE void rotate_eight(const struct product_job &j, const struct weight_tile &tile, uint32_t row,
                          float first[8], float second[8])
 {
@@ -105,9 +91,10 @@ DEVICE void rotate_eight(const struct product_job &j, const struct weight_tile &
     values_load<8>(c, table);
     values_load<8>(s, table + half);
     for (int k = 0; k < 8; k++) {
-        float u = act_rounded<uint16_t>(first[k]), value = act_rounded<uint16_t>(second[k]);
-        first[k] = u * c[k] - value * s[k];
-        second[k] = value * c[k] + u * s[k];
+        float turned[2];
+        turn_pair<uint16_t>(turned, first[k], second[k], c[k], s[k]);
+        first[k] = turned[0];
+        second[k] = turned[1];
     }
 }
 

@@ -4,6 +4,54 @@
 
 #include "kernels/cuda/product/encode_row.cuh"
 
+/* Writes the sums of a tile to sums[t][columns]. The sums of eight rows of W lie side by side. */
+template <int NT, class Sum> DEVICE void put_tile(const struct product_job &j,
+                                                  const struct weight_tile &tile, Sum *sums,
+                                                  const Sum (*sum)[4])
+{
+    uint32_t g = threadIdx.x % WARP / 4, q = threadIdx.x % 4;
+#pragma unroll
+    for (uint32_t h = 0; h < 2; h++) {
+        if (g >= tile.count[h])
+            continue;
+        Sum *to = sums + j.w[tile.matrix[h]].column + tile.row[h] + g;
+#pragma unroll
+        for (uint32_t i = 0; i < NT; i++)
+#pragma unroll
+            for (uint32_t e = 0; e < 2; e++) {
+                uint32_t row = 8 * i + 2 * q + e;
+                if (row < j.T)
+                    to[(size_t)row * j.columns] = sum[i][2 * h + e];
+            }
+    }
+}
+
+/* sum[2] = rows i of both halves of a tile, by row `row` of x: the parts sums[part][t][columns],
+ * added in order, AT_ONCE loads in flight together. Parts are not read through the L1 cache,
+ * because other multiprocessors may have written them during this kernel (few.cu). */
+template <int AT_ONCE, class Sum>
+DEVICE void add_parts(Sum sum[2], const struct product_job &j, const struct weight_tile &tile,
+                      uint32_t i, uint32_t row, const Sum *sums, uint32_t parts)
+{
+    sum[0] = sum[1] = 0;
+    for (uint32_t s = 0; s < parts; s += AT_ONCE) {
+        Sum part[AT_ONCE][2];
+#pragma unroll
+        for (uint32_t k = 0; k < AT_ONCE; k++)
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+                part[k][h] = s + k < parts && i < tile.count[h]
+                                 ? __ldcg(sums + ((size_t)(s + k) * j.T + row) * j.columns +
+                                          j.w[tile.matrix[h]].column + tile.row[h] + i)
+                                 : 0;
+#pragma unroll
+        for (uint32_t k = 0; k < AT_ONCE; k++)
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+                sum[h] += part[k][h];
+    }
+}
+
 /* value[2] = the products from the sums of rows i of a tile's halves: sums of an FP8 or INT8 job
  * are scaled by the scales of their rows of W. The values are unspecified for rows that the tile
  * lacks. MANY: see int8_values() in encode_row.cuh. */
@@ -78,16 +126,24 @@ template <class A> DEVICE float gated_value(float gate, float up)
     return act_rounded<A>(gate / (1 + expf(-gate))) * act_rounded<A>(up);
 }
 
+/* Rotates a pair of products, rounded before and after. */
+template <class A>
+DEVICE void turn_pair(float turned[2], float u, float value, float c, float s)
+{
+    u = act_rounded<A>(u);
+    value = act_rounded<A>(value);
+    turned[0] = act_rounded<A>(u * c - value * s);
+    turned[1] = act_rounded<A>(value * c + u * s);
+}
+
 template <class A>
 DEVICE void finish_rotated(const struct product_job &j, const struct weight_tile &tile, uint32_t i,
                            uint32_t row, float u, float value)
 {
     uint32_t half = j.head_dim / 2, at = (tile.row[0] + i) % j.head_dim;
-    float c = j.table[(size_t)row * j.head_dim + at],
-          s = j.table[(size_t)row * j.head_dim + half + at];
-    u = act_rounded<A>(u);
-    value = act_rounded<A>(value);
-    const float turned[2] = {act_rounded<A>(u * c - value * s), act_rounded<A>(value * c + u * s)};
+    const float *table = j.table + (size_t)row * j.head_dim;
+    float turned[2];
+    turn_pair<A>(turned, u, value, table[at], table[half + at]);
 #pragma unroll
     for (int h = 0; h < 2; h++)
         if (tile.section == 0)

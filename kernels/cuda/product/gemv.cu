@@ -138,9 +138,9 @@ gemv_tiles(struct product_job j, struct bf16_input in, struct gemv_room room, ui
     for (uint32_t tile = blockIdx.x; tile < walk.tiles; tile += gridDim.x) {
         Sum sum[1][4] = {{0, 0, 0, 0}};
         scale_prefetch<D>(j, tile + gridDim.x);
+        /* a counter of its own would cost registers */
 #pragma unroll 1
-        while (stream.at.tile == tile && stream.at.group < groups) /* no other counter, to save
-                                                                    * registers */
+        while (stream.at.tile == tile && stream.at.group < groups)
             stream_step<D, 1>(&stream, &state, sum, j, walk, view, 0);
         Sum *here = sums + turn * warps * TILE_ROWS * GEMV_ROWS;
         put_sums(here + warp * TILE_ROWS * GEMV_ROWS, sum[0]);

@@ -7,8 +7,8 @@
  *                        later)
  *     INT8               codes of x, exact int32 sums, then scales and outliers
  *                        (finish_int8.cu; int8-vector: finish.cu)
- *     F32, BF16, INT8    gate and up are one batch of products; so are q, k and v if they have
- *                        equal widths and lie at equal distances
+ *     F32, BF16, INT8    gate and up are one batch of products. q, k and v are one batch if their
+ *                        matrices have equal numbers of rows and equal distances
  *     FP8, 4 bits, ..F32 a slice of W is widened into `work` (widen.cu) for all rows of the call;
  *                        fp32 sums of as many rows as fit, then finish.cu
  *

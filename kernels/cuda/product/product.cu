@@ -1,7 +1,7 @@
 /* product.cu - chooses the kernel of a product:
  *
  *     fp32 rows            f32_product.cu; from some number of rows on the library (library_above)
- *     T <= row.few         gemv.cu, one kernel, if x fits in shared memory (row: formats.h)
+ *     T <= few (formats.h) gemv.cu, one kernel, if the shared memory of an SM holds two blocks
  *     T <= 8               few.cu, except INT8, if K is a multiple of 8 and rows are aligned
  *     T = 65 .. 256        FP8 and blocks on Hopper: wide.cu and finish.cu (wide_plan.h)
  *     T <= library_above   skinny.cu and finish.cu, 64 rows at a time

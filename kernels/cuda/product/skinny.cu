@@ -13,28 +13,6 @@
 #include "kernels/cuda/product/product.h"
 #include "kernels/cuda/weights/stream.cuh"
 
-/* Writes the sums of a tile to sums[t][columns]. The sums of eight rows of W lie side by side. */
-template <int NT, class Sum> DEVICE void put_tile(const struct product_job &j,
-                                                  const struct weight_tile &tile, Sum *sums,
-                                                  const Sum (*sum)[4])
-{
-    uint32_t g = threadIdx.x % WARP / 4, q = threadIdx.x % 4;
-#pragma unroll
-    for (uint32_t h = 0; h < 2; h++) {
-        if (g >= tile.count[h])
-            continue;
-        Sum *to = sums + j.w[tile.matrix[h]].column + tile.row[h] + g;
-#pragma unroll
-        for (uint32_t i = 0; i < NT; i++)
-#pragma unroll
-            for (uint32_t e = 0; e < 2; e++) {
-                uint32_t row = 8 * i + 2 * q + e;
-                if (row < j.T)
-                    to[(size_t)row * j.columns] = sum[i][2 * h + e];
-            }
-    }
-}
-
 /* Block (c, s) computes part s of K. Its warp w computes tile c + w gridDim.x and every further
  * tile in steps of all warps. */
 template <enum dtype D, int NT>
@@ -60,9 +38,9 @@ skinny_tiles(struct product_job j, const void *rows, uint32_t ldx, typename form
     sums += (size_t)blockIdx.y * j.T * j.columns;
     for (; tile < walk.tiles; tile += walk.tile_step) {
         Sum sum[NT][4] = {};
+        /* a counter of its own would cost registers */
 #pragma unroll 1
-        while (stream.at.tile == tile && stream.at.group < to) /* no other counter, to save
-                                                                * registers */
+        while (stream.at.tile == tile && stream.at.group < to)
             stream_step<D, NT>(&stream, &state, sum, j, walk, view, from);
         put_tile<NT>(j, tile_at(&j, tile), sums, sum);
     }

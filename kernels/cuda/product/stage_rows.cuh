@@ -54,6 +54,14 @@ DEVICE uint32_t pair_normed(uint32_t pair, float scale, float low_gain, float hi
     return bf16_pair(low * low_gain, high * high_gain);
 }
 
+/* Normalizes values k .. k+7 of a row. */
+DEVICE uint4 unit_normed(uint4 v, float scale, const float *gain, uint32_t k, uint32_t K)
+{
+    float4 g = gain_four(gain, k, K), h = gain_four(gain, k + 4, K);
+    return make_uint4(pair_normed(v.x, scale, g.x, g.y), pair_normed(v.y, scale, g.z, g.w),
+                      pair_normed(v.z, scale, h.x, h.y), pair_normed(v.w, scale, h.z, h.w));
+}
+
 /* Called by the whole block: starts the copies of the `units` words of 16 bytes of one row; word u
  * goes to to + 16 x_place(D, u). The copies do not pass through registers, which hold weights, and
  * all words of a thread are in flight at once. The thread that copied a word sees it after
@@ -85,13 +93,8 @@ DEVICE void norm_row(uint8_t *to, uint32_t K, uint32_t units, const struct bf16_
     float scale = 1 / sqrtf(block_sum(sum, shared) / (float)K + in.eps);
 #pragma unroll 1
     for (uint32_t u = threadIdx.x; u < units; u += blockDim.x) {
-        uint4 *at = reinterpret_cast<uint4 *>(to + 16 * x_place(D, u)), v = *at;
-        float4 g = gain_four(in.gain, 8 * u, K), h = gain_four(in.gain, 8 * u + 4, K);
-        v.x = pair_normed(v.x, scale, g.x, g.y);
-        v.y = pair_normed(v.y, scale, g.z, g.w);
-        v.z = pair_normed(v.z, scale, h.x, h.y);
-        v.w = pair_normed(v.w, scale, h.z, h.w);
-        *at = v;
+        uint4 *at = reinterpret_cast<uint4 *>(to + 16 * x_place(D, u));
+        *at = unit_normed(*at, scale, in.gain, 8 * u, K);
     }
 }
 

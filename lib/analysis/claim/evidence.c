@@ -33,8 +33,7 @@ static void add_quality(struct evidence *evidence, const json_t *record, const c
 {
     const char *id = rec_text(record, "id"), *metric = rec_text(record, "metric");
     const char *task = rec_text(record, "task");
-    const double value = rec_number(record, "value"), copies = rec_number(record, "copies");
-    const double n = copies > 0 ? copies : 1;
+    const double value = rec_number(record, "value"), n = rec_copies(record);
     const double tokens = rec_number(record, "scored_tokens"),
                  bytes = rec_number(record, "scored_bytes");
     if (json_is_true(json_object_get(record, "summary")) || !id || !metric)

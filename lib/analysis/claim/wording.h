@@ -37,8 +37,9 @@ const char *wording_reason(const char *reason);
 const json_t *wording_ranking(const struct evidence *evidence, const struct goal *goal);
 /* The verdict of wording_ranking() on the two points of the answer, for example "HOLDS"; UNDECIDED
  * if the record does not rank these two, or if it calls them SAME and the answer is not a match
- * within at least this margin. A record of version 1.0.0 has no pairs; then its verdict on all
- * points is returned. NULL: there is no record. Borrowed. */
+ * within at least this margin. If the answer has no two points, or the record has no pairs (version
+ * 1.0.0), the verdict of the record on all points is returned. NULL: there is no record.
+ * Borrowed. */
 const char *wording_order(const struct evidence *evidence, const struct finding *finding);
 /* Why the self-test did not pass; NULL: it passed, or there is none. Static. */
 const char *wording_selftest(enum selftest is);

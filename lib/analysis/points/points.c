@@ -139,11 +139,10 @@ static int take_quality(struct points *all, const json_t *record, const char *me
         return -1;
     if (all->task && !rec_is(record, "task", all->task))
         return 1;
-    double copies = rec_number(record, "copies");
     struct point_row row = {.value = rec_number(record, "value"),
                             .tokens = rec_number(record, "scored_tokens"),
                             .bytes = rec_number(record, "scored_bytes"),
-                            .copies = copies > 0 ? copies : 1,
+                            .copies = rec_copies(record),
                             .point = (uint32_t)find_point(all, record),
                             .metric = (uint32_t)find_metric(all, record, metric)};
     if (isnan(row.value)) {

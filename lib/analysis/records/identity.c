@@ -181,6 +181,26 @@ static int follow(struct identity *identity, const json_t *record, struct rec_re
     return 0;
 }
 
+/* ---- the first value of a hash ---- */
+
+/* Returns the value of the first record with this hash. If the hash is new, that is `value`. */
+static uint64_t first_value(struct firsts *firsts, uint64_t hash, uint64_t value)
+{
+    const size_t met = firsts->hashes.n;
+    const size_t place = places_of(&firsts->hashes, (const char *)&hash, sizeof hash);
+    if (place == met) {
+        MEM_GROW(firsts->value, met, firsts->cap);
+        firsts->value[place] = value;
+    }
+    return firsts->value[place];
+}
+
+static void firsts_free(struct firsts *firsts)
+{
+    places_free(&firsts->hashes);
+    free(firsts->value);
+}
+
 /* ---- copied launches ---- */
 
 static int check_copy(struct identity *identity, const json_t *record, struct rec_reader *in,
@@ -192,19 +212,13 @@ static int check_copy(struct identity *identity, const json_t *record, struct re
     if (launch < 0 || !(rec_number(record, "start_ns") > 0) ||
         !(rec_number(record, "e2e_ns") > 0))
         return 0;
-    const uint64_t hash = hash_members(record, members);
-    const size_t met = identity->answers.n;
-    const size_t place = places_of(&identity->answers, (const char *)&hash, sizeof hash);
-    if (place == met) {
-        MEM_GROW(identity->launch, met, identity->launch_cap);
-        identity->launch[place] = launch;
-    }
-    if (identity->launch[place] == launch)
+    const uint64_t first = first_value(&identity->answers, hash_members(record, members),
+                                       (uint64_t)launch);
+    if (first == (uint64_t)launch)
         return 0;
     return err_set(e, EXIT_BAD_DATA, "%.200s: launch %lld of '%.200s' repeats the start and the "
                    "times of launch %lld: expected the records of another process, got a copy",
-                   rec_where(in), (long long)launch, name_of(record),
-                   (long long)identity->launch[place]);
+                   rec_where(in), (long long)launch, name_of(record), (long long)first);
 }
 
 /* ---- prompts ---- */
@@ -219,13 +233,7 @@ static int check_prompt(struct identity *identity, const json_t *record, struct 
         return 0;
     const uint64_t key = hash64_text(hash_members(record, members), file, strlen(file));
     const uint64_t asked = hash_members(record, parts);
-    const size_t met = identity->prompts.n;
-    const size_t place = places_of(&identity->prompts, (const char *)&key, sizeof key);
-    if (place == met) {
-        MEM_GROW(identity->asked, met, identity->asked_cap);
-        identity->asked[place] = asked;
-    }
-    if (identity->asked[place] == asked)
+    if (first_value(&identity->prompts, key, asked) == asked)
         return 0;
     return err_set(e, EXIT_BAD_DATA, "%.200s: prompt '%.200s' of '%.200s' has another text, number "
                    "of tokens or answer than in an earlier record of this file of prompts (SHA-256 "
@@ -267,10 +275,8 @@ void identity_free(struct identity *identity)
 {
     weights_free(&identity->weights);
     json_decref(identity->judges);
-    places_free(&identity->answers);
-    free(identity->launch);
-    places_free(&identity->prompts);
-    free(identity->asked);
+    firsts_free(&identity->answers);
+    firsts_free(&identity->prompts);
     json_decref(identity->points);
     json_decref(identity->maker);
     json_decref(identity->work);

@@ -31,6 +31,13 @@
 #include "lib/record/rec.h"
 #include "lib/record/weights.h"
 
+/* Hashes, and a value for each: that of the first record with this hash. */
+struct firsts {
+    struct places hashes;
+    uint64_t *value; /* [cap] the value of each place of `hashes` */
+    size_t cap;
+};
+
 /* The state of the check. All members are 0 before the first record. */
 struct identity {
     struct weights weights;
@@ -42,13 +49,10 @@ struct identity {
                       * arrive at random times */
     uint64_t done;   /* the work of the stream: the sum of the hashes of its generations, which does
                       * not depend on their order */
-    struct places answers; /* hashes of point, id of the prompt, start and times of an answer */
-    int64_t *launch;       /* [launch_cap] the launch of each place of `answers` */
-    size_t launch_cap;
-    struct places prompts; /* hashes of point, id, seed and file of prompts */
-    uint64_t *asked;       /* [asked_cap] for each place of `prompts`, a hash of the prompt, of its
-                            * number of tokens and of the expected answer */
-    size_t asked_cap;
+    struct firsts answers; /* hash of point, id of the prompt, start and times of an answer -> its
+                            * launch */
+    struct firsts prompts; /* hash of point, id, seed and file of prompts -> hash of the prompt, of
+                            * its number of tokens and of the expected answer */
 };
 /* Takes the next record of `in`. Returns -1 (EXIT_BAD_DATA) if the record is refused. The message
  * says where the record is and what contradicts it. */

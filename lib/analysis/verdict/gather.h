@@ -14,7 +14,7 @@ enum gather { GATHER_PLAIN, GATHER_MARKED };
  * is in `kinds` (ends with NULL), in the order of the files. The caller's reference. Lines without
  * a record are left out. *unsound reports the first of these lines, or the first stream that was
  * cut or changed after it was written ("FILE:LINE: ..."); its code is 0 if there is none. Returns
- * NULL with *e if a file is unreadable, if there is no record of these kinds, or if a record has
- * another unit or direction than its metric (scale.h). The last two are EXIT_BAD_DATA. */
+ * NULL with *e if a file is unreadable, or, with EXIT_BAD_DATA, if there is no record of these
+ * kinds or scale_check() refuses a record. */
 json_t *gather_records(const char *const *paths, size_t n, const char *const *kinds,
                        enum gather marks, struct err *unsound, struct err *e);

@@ -91,7 +91,7 @@ static void add(struct curves *curves, const json_t *record)
         !places_has(&curves->ids, id, strlen(id)))
         return;
     const size_t at = place(&curves->points, point);
-    const double copies = rec_number(record, "copies"), times = copies > 0 ? copies : 1;
+    const double times = rec_copies(record);
     double *to = curves->sum + (at * curves->ids.n + place(&curves->ids, id)) * SUMS;
     if (is_timed(record)) {
         const double eos = rec_number(record, "tokens_to_eos"),

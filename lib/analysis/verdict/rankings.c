@@ -98,7 +98,7 @@ static void add(json_t *tree, json_t *names, const json_t *record)
         json_object_set_new(in, "", json_true()); /* less is better; no place has the name "" */
     in = json_within(json_within(in, place.data), system);
     const json_t *had = json_object_get(in, prompt.data);
-    const double copies = rec_number(record, "copies"), times = copies > 0 ? copies : 1;
+    const double times = rec_copies(record);
     json_object_set_new(in, prompt.data, json_pack("[f, f, f]",
         times * value + json_number_value(json_array_get(had, 0)),
         times * weight + json_number_value(json_array_get(had, 1)),

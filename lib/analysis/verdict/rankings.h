@@ -1,7 +1,7 @@
 /* rankings.h - judges whether the order of the points of a run is the same for all prompt
- * templates, numbers of examples and seeds (lib/stat/ranking.h). A place is the conditions
- * (template), shots and seed of a record. Points that differ only in conditions are one system in
- * several places.
+ * templates, numbers of examples and seeds (lib/stat/ranking.h). A place is the template
+ * (member `conditions`), shots and seed of a record. Points that differ only in the template are
+ * one system in several places.
  *
  * A pair of systems HOLDS if it is shown to have one order in all places, FLIPS if it is shown in
  * both orders, and is the SAME if its systems are shown to differ by less than the margin in all
