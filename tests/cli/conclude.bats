@@ -312,6 +312,9 @@ no_ratio()
     [[ $(<answer) != *" times "* ]]
     decided false
     claim '.name == "sure"' '.text | test("slowed by 5 % was not found slower")'
+    # nor do the cards of times and rates: they are null, with the reason
+    jq -se 'map(select(.name == "card" and .value == null and
+        (.note | startswith("the self-test missed a known slowdown")))) | length == 3' claims.ndjson
     # nor where no quality is compared, or no goal was declared
     state '{"handicap": "MISSED", "random": true}'
     answer "Undecided: the self-test missed a known slowdown."

@@ -59,6 +59,12 @@ struct versus finding_ratio(const struct findings *findings, const struct conten
     versus.verdict = ratio_verdict(&paired.ratio, RATIO_ZONE);
     versus.launches = paired.ratio.launches;
     versus.prompts = paired.prompts;
+    const char *failed = finding_selftest(findings->evidence, findings->clock);
+    if (failed && !versus.reason) { /* times that fail the self-test are not compared */
+        versus.x = nothing.x;
+        versus.verdict = RATIO_UNDECIDED;
+        versus.reason = failed;
+    }
     if (!versus.reason) {
         versus.ns[0] = pairs_mean(canvas_times, &cells);
         versus.ns[1] = pairs_mean(text_times, &cells);
@@ -332,7 +338,7 @@ void finding_all(struct findings *findings, const struct evidence *evidence,
     if (plan->clock >= 0 || !is_on_cpu(findings))
         return;
     const int ratios = count_ratios(findings);
-    int is_enough = ratios && finding_selftest(evidence, PAIRS_WALL) <= SELFTEST_PASSED;
+    int is_enough = ratios && !finding_selftest(evidence, PAIRS_WALL);
     for (int i = 0; i < findings->n; i++)
         is_enough &= !findings->v[i].equal.reason;
     if (is_enough)
@@ -354,14 +360,15 @@ void finding_free(struct findings *findings)
 
 /* ---- the self-test ---- */
 
-static enum selftest selftest_of(const json_t *check)
+/* Why this self-test did not pass; NULL: it passed. */
+static const char *failure_of(const json_t *check)
 {
     const char *verdict = rec_text(check, "verdict"), *handicap = rec_text(check, "handicap");
     if (verdict && !strcmp(verdict, "UNDECIDED"))
-        return SELFTEST_WIDE;
+        return "the self-test interval is too wide";
     if (verdict && strcmp(verdict, "SAME"))
-        return SELFTEST_DIFFERS;
-    return handicap && strcmp(handicap, "FOUND") ? SELFTEST_MISSED : SELFTEST_PASSED;
+        return "the self-test found a false difference";
+    return handicap && strcmp(handicap, "FOUND") ? "the self-test missed a known slowdown" : NULL;
 }
 
 int finding_selftest_is(const json_t *check, enum pairs_clock clock)
@@ -371,16 +378,14 @@ int finding_selftest_is(const json_t *check, enum pairs_clock clock)
            !strcmp(metric ? metric : pairs_clocks[PAIRS_WALL], pairs_clocks[clock]);
 }
 
-enum selftest finding_selftest(const struct evidence *evidence, enum pairs_clock clock)
+const char *finding_selftest(const struct evidence *evidence, enum pairs_clock clock)
 {
-    enum selftest worst = SELFTEST_NONE;
+    const char *last = NULL;
     const json_t *check;
     size_t i;
     json_array_foreach(evidence_list(evidence, "check"), i, check) {
-        if (!finding_selftest_is(check, clock))
-            continue;
-        enum selftest is = selftest_of(check);
-        worst = worst == SELFTEST_NONE || is > SELFTEST_PASSED ? is : worst;
+        const char *failure = finding_selftest_is(check, clock) ? failure_of(check) : NULL;
+        last = failure ? failure : last;
     }
-    return worst;
+    return last;
 }

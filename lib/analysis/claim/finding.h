@@ -81,9 +81,8 @@ int finding_is_decided(const struct versus *versus);
 
 /* ---- the self-test ---- */
 
-enum selftest { SELFTEST_NONE, SELFTEST_PASSED, SELFTEST_DIFFERS, SELFTEST_WIDE, SELFTEST_MISSED };
 /* 1: the record is a self-test by this clock. A record without a metric used wall time. */
 int finding_selftest_is(const json_t *check, enum pairs_clock clock);
-/* The outcome of all self-tests by the clock: the last one that did not pass, else SELFTEST_PASSED.
- * SELFTEST_NONE: there is no self-test. */
-enum selftest finding_selftest(const struct evidence *evidence, enum pairs_clock clock);
+/* Why the last self-test by the clock that did not pass failed; static. NULL: none failed, or there
+ * is none. After a failure no ratio of times by this clock is known: each has this reason. */
+const char *finding_selftest(const struct evidence *evidence, enum pairs_clock clock);

@@ -152,14 +152,6 @@ const char *wording_reason(const char *reason)
     return reason ? reason : "";
 }
 
-const char *wording_selftest(enum selftest is)
-{
-    return is == SELFTEST_DIFFERS  ? "the self-test found a false difference"
-           : is == SELFTEST_WIDE   ? "the self-test interval is too wide"
-           : is == SELFTEST_MISSED ? "the self-test missed a known slowdown"
-                                   : NULL;
-}
-
 /* ---- whether the answer is decided ---- */
 
 static int goal_is_decided(const struct finding *finding)
@@ -234,7 +226,7 @@ const char *wording_order(const struct evidence *evidence, const struct finding 
 
 int wording_is_decided(const struct findings *findings)
 {
-    int all = !wording_selftest(finding_selftest(findings->evidence, findings->clock));
+    int all = !finding_selftest(findings->evidence, findings->clock);
     for (int i = 0; i < findings->n; i++) {
         const char *order = wording_order(findings->evidence, &findings->v[i]);
         all &= (goal_is_decided(&findings->v[i]) ||
@@ -284,19 +276,11 @@ static void put_rival(struct buf *text, const struct finding *finding, int has_i
     buf_format(text, " against LLaMA %s", versus->llama->name);
 }
 
-/* 1: the answer may compare these times. If a self-test failed, the answer has only the result of
- * the quality test. */
-static int is_timed(const struct versus *versus, const struct findings *findings)
-{
-    return !versus->reason &&
-           !wording_selftest(finding_selftest(findings->evidence, findings->clock));
-}
-
 /* Appends the time of a goal that is met. has_interval 1: with the interval of the time. */
 static void put_cost(struct buf *text, const struct finding *finding,
                      const struct findings *findings, const struct brevity *full, int has_interval)
 {
-    if (!is_timed(&finding->equal, findings))
+    if (finding->equal.reason)
         return;
     put_takes(text, " and takes", &finding->equal, findings->clock, has_interval);
     if (full->rival)
@@ -309,7 +293,7 @@ static void put_goal(struct buf *text, const struct finding *finding,
 {
     const int has_interval = full->intervals > 0;
     if (finding->state == FINDING_UNTESTED) {
-        if (is_timed(&finding->equal, findings))
+        if (!finding->equal.reason)
             put_time_alone(text, &finding->equal, findings->clock);
         return;
     }
@@ -326,7 +310,7 @@ static void put_goal(struct buf *text, const struct finding *finding,
         return;
     }
     buf_format(text, ", even with %.0f steps", finding->timed->steps);
-    if (is_timed(&finding->equal, findings))
+    if (!finding->equal.reason)
         put_takes(text, ", which take", &finding->equal, findings->clock, has_interval);
 }
 
@@ -354,7 +338,7 @@ static char *find_obstacle(const struct findings *findings)
 {
     const struct finding *finding = findings->n ? &findings->v[0] : NULL;
     const struct versus *versus = finding ? &finding->equal : &findings->vanilla;
-    const char *selftest = wording_selftest(finding_selftest(findings->evidence, findings->clock));
+    const char *selftest = finding_selftest(findings->evidence, findings->clock);
     const int has_llama = contender_plain(&findings->contenders, 0) != NULL;
     const int has_llada = contender_plain(&findings->contenders, 1) != NULL;
     if (!has_llama || !has_llada)
@@ -419,7 +403,7 @@ static void put_clauses(struct buf *text, const struct findings *findings,
         else
             put_next(text, list[i], findings, full, full->intervals > i);
     }
-    if (!n && is_timed(&findings->vanilla, findings))
+    if (!n && !findings->vanilla.reason)
         put_time_alone(text, &findings->vanilla, findings->clock);
     if (full->way && n)
         put_way(text, findings);

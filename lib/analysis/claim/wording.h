@@ -41,5 +41,3 @@ const json_t *wording_ranking(const struct evidence *evidence, const struct goal
  * 1.0.0), the verdict of the record on all points is returned. NULL: there is no record.
  * Borrowed. */
 const char *wording_order(const struct evidence *evidence, const struct finding *finding);
-/* Why the self-test did not pass; NULL: it passed, or there is none. Static. */
-const char *wording_selftest(enum selftest is);
