@@ -439,11 +439,9 @@ int main(int argc, char **argv)
         err_die(TOOL, &e);
     catch_signals();
     endpoint.out.inputs = json_incref(endpoint.asked.in.inputs);
-    if (run_all(&endpoint, &e) || rec_close(&endpoint.out,
-                                            stop_signal      ? "interrupted"
-                                            : endpoint.worst ? "failed"
-                                                             : "ok",
-                                            &e)) {
+    if (run_all(&endpoint, &e) ||
+        (stop_signal ? rec_interrupted(&endpoint.out, &e)
+                     : rec_close(&endpoint.out, endpoint.worst ? "failed" : "ok", &e))) {
         rec_abandon(&endpoint.out);
         err_die(TOOL, &e);
     }

@@ -156,6 +156,7 @@ static void count(struct rec_writer *writer, const json_t *record)
     const char *status = rec_text(record, "status");
     int64_t errors = rec_failures(record);
     writer->records++;
+    writer->answers += json_object_get(record, "id") != NULL;
     writer->failed += errors ? errors : status && strcmp(status, "ok");
 }
 
@@ -293,6 +294,14 @@ int rec_close(struct rec_writer *writer, const char *status, struct err *e)
     remove_sums(sums);
     free_writer(writer);
     return bad;
+}
+
+int rec_interrupted(struct rec_writer *writer, struct err *e)
+{
+    if (!writer->out.temp || writer->answers)
+        return rec_close(writer, "interrupted", e);
+    rec_abandon(writer);
+    return 0;
 }
 
 void rec_abandon(struct rec_writer *writer)

@@ -33,6 +33,7 @@ struct rec_writer {
     const char *run;
     struct hash *hash;
     int64_t records, failed; /* failed: error records and records whose status is not ok */
+    int64_t answers; /* records with an id */
     int64_t repeats; /* repeated records of the input that were left out; for `end` */
     int64_t bad;     /* broken records of the input: counted by rec_bad and by the caller */
     int no_meta;
@@ -68,6 +69,8 @@ int rec_fatal(struct rec_writer *writer, const struct err *what, const char *whe
  * also has resumed: true if an earlier process wrote a part, and repeats and inputs if there are
  * any. */
 int rec_close(struct rec_writer *writer, const char *status, struct err *e);
+/* rec_close() after a signal. A file keeps its earlier contents if the stream has no answer yet. */
+int rec_interrupted(struct rec_writer *writer, struct err *e);
 /* Removes an unfinished output file, or keeps it for the next process (rec_lasts). */
 void rec_abandon(struct rec_writer *writer);
 

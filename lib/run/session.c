@@ -465,7 +465,8 @@ int session_close(struct session *session, int bad, struct err *e)
                  (long long)(session->out.records + rec_kept_left(&session->out)));
         rec_abandon(&session->out);
     } else if (session->writing && !bad) {
-        bad = rec_close(&session->out, status, e);
+        bad = session_stopped(session) ? rec_interrupted(&session->out, e)
+                                       : rec_close(&session->out, status, e);
     } else if (session->writing) {
         rec_abandon(&session->out);
     }

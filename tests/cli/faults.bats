@@ -163,6 +163,21 @@ ends() { # CODE PID: how a process that runs beside ends
     done
 }
 
+@test "A14: a signal before the first record leaves the earlier output" {
+    echo old > "$T/out"
+    words=("$BIN/gen-llada" -m llada --gen-length 128 --contract fixed --threads 1 prompts
+           -o "$T/out")
+    for timed in '' '--warmup 100000'; do
+        rm -f "$T"/.out.tmp*
+        "${words[@]}" $timed 2> "$T/err" &
+        for _ in $(seq 500); do [ -s "$T/.out.tmp" ] && break; sleep 0.002; done
+        sleep 0.01
+        kill -TERM $!
+        ends 143 $!
+        [ "$(<"$T/out")" = old ]
+    done
+}
+
 @test "A20: a checkpoint that is cut while it is mapped ends the run with an error" {
     cp -r llama "$T/cut"
     mkfifo "$T/prompts"

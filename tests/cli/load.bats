@@ -87,13 +87,13 @@ llada() {
     jq -se 'INDEX(.metric).e2e_ns | .value == null and .partial == 8' "$T/m"
 }
 
-@test "a signal ends the wait for the next prompt, and no half answer is written" {
+@test "a signal ends the wait for the next prompt, and no output without answers is written" {
     run timeout -s INT 3 "$BIN/gen-llama" -q -m synth:tiny-llama --max-new 4 --batch 2 \
         --admit continuous --arrival-rate 0.0001 -o "$T/out" <(jq -cn \
         'range(3) | {id: "p\(.)", prompt_ids: [1, 2]}')
     [ "$status" -eq 124 ] || [ "$status" -eq 130 ]
-    [ -s "$T/.out.tmp" ] || [ -s "$T/out" ]
-    [ "$(cat "$T/out" "$T/.out.tmp" 2> /dev/null | grep -c '"kind":"generation"')" = 0 ]
+    [ ! -e "$T/out" ]
+    [ ! -e "$T/.out.tmp" ]
 }
 
 # rates RATE...: metric records of two queues. An answer takes a / (1 - rate / mu), the mean time in
