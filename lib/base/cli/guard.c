@@ -3,6 +3,7 @@
  * case occurs in a signal, or in an allocation of a library. */
 #include "lib/base/cli/guard.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>
@@ -12,13 +13,23 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 
+/* Ends the process with a line. n: bytes of the text. */
+static void leave(const char *text, size_t n)
+{
+    ssize_t ignored = write(STDERR_FILENO, text, n);
+    (void)ignored;
+    _exit(EXIT_IO);
+}
+
 /* open() takes the lowest free number, so the loop fills exactly the holes. */
 static void fill_descriptors(void)
 {
+    static const char text[] = "crossover: /dev/null: cannot open in place of a closed standard "
+                               "input or output\n";
     static const int mode[] = {O_WRONLY, O_RDONLY, O_RDWR};
     for (int fd = 0; fd < 3; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", mode[fd]) != fd)
-            _exit(EXIT_IO);
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", mode[fd]) != fd)
+            leave(text, sizeof text - 1);
 }
 
 /* BUS_ADRERR: a read beyond the end of a mapped file. Other bus errors end the process as usual. */
@@ -26,11 +37,8 @@ static void bus_error(int number, siginfo_t *info, void *context)
 {
     static const char text[] = "crossover: a mapped file was cut short while it was read\n";
     (void)context;
-    if (info->si_code == BUS_ADRERR) {
-        ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
-        (void)ignored;
-        _exit(EXIT_IO);
-    }
+    if (info->si_code == BUS_ADRERR)
+        leave(text, sizeof text - 1);
     signal(number, SIG_DFL);
     raise(number);
 }
