@@ -3,7 +3,8 @@
  *
  * The main page (lib/report/overview.h) states claims (kind `claim`). The page of all tables
  * (lib/report/sections.h) shows the same records. A section without records is left out. Every
- * number comes from a record. */
+ * number comes from a record. The claims of several runs make other pages, with a row for each run
+ * (lib/report/several.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@
 #include "lib/record/rec.h"
 #include "lib/analysis/records/runset.h"
 #include "lib/report/sections.h"
+#include "lib/report/several.h"
 #include "lib/report/shelf.h"
 
 enum { REMARKS_MAX = 1 << 16 };
@@ -35,7 +37,10 @@ static const char notes[] =
     "Sentences and numbers of the page come from claim records, which conclude\n"
     "writes. The page loads nothing: styles and figures are inside. For DIR/FIG.svg\n"
     "its caption is FIG.txt, its data FIG.tsv, its script FIG.gp, and its variant for\n"
-    "narrow screens FIG-narrow.svg. A section without data is left out.\n";
+    "narrow screens FIG-narrow.svg. A section without data is left out.\n"
+    "Claims of several runs, on one machine or on several, give a page with a row for\n"
+    "each run; records of forecast --check add forecasts beside measurements. No\n"
+    "number is pooled over runs, and this page has no figures.\n";
 
 /* ---- the page ---- */
 
@@ -128,6 +133,27 @@ static int fill_tables(struct page *page, const struct args *args, const struct 
     return 0;
 }
 
+/* Fills both pages: those of one run, or those of several runs. */
+static int fill_pages(struct page *front, struct page *tables, const struct args *args,
+                      const struct runset *set, const struct shelf *shelf, struct err *e)
+{
+    struct runs runs;
+    int bad = 0;
+    runs_gather(&runs, runset_kind(set, "claim"), runset_kind(set, "forecast"));
+    if (runs_are_several(&runs)) {
+        several_tables(tables, &runs, set, args->common.output);
+        bad = put_remarks(tables, args->remarks, e);
+        page_end(tables);
+        several_overview(front, &runs, args->title);
+    } else {
+        bad = fill_tables(tables, args, set, shelf, e);
+        overview_fill(front, set,
+                      &(const struct overview){args->title, shelf, tables, args->embedded});
+    }
+    runs_free(&runs);
+    return bad;
+}
+
 /* ---- files ---- */
 
 /* The path of the file `name` in the folder of the page. Returns NULL with *e filled if that is the
@@ -202,7 +228,8 @@ int main(int argc, char **argv)
     const struct tool tool = {"report",
                               "records of a run -> a page with the answer, a page with all tables",
                               "report -o report.html --figures figures *.ndjson\n"
-                              "report --format markdown < all.ndjson > report.md\n",
+                              "report --format markdown < all.ndjson > report.md\n"
+                              "report -o machines.html A/stored.ndjson B/stored.ndjson\n",
                               notes, options, NEEDS_NOTHING};
     int first = opt_parse(&tool, argc, argv);
     const struct log log = {"report", args.common.quiet ? 0 : args.common.verbose ? 2 : 1};
@@ -215,11 +242,8 @@ int main(int argc, char **argv)
         (!set.records && err_set(&e, EXIT_BAD_DATA, "no records in the input%s%s",
                                  set.bad ? ": " : "", set.first_bad)) ||
         shelf_open(&shelf, args.figures, args.common.output, &e) ||
-        fill_tables(&tables, &args, &set, &shelf, &e))
-        err_die("report", &e);
-    overview_fill(&front, &set,
-                  &(const struct overview){args.title, &shelf, &tables, args.embedded});
-    if (write_pages(&args, &front, &tables, &e))
+        fill_pages(&front, &tables, &args, &set, &shelf, &e) ||
+        write_pages(&args, &front, &tables, &e))
         err_die("report", &e);
     int code = set.bad ? EXIT_FAILED_RECORDS : EXIT_OK;
     if (set.unnamed)

@@ -56,7 +56,7 @@ static struct forecast_known known_value(const struct fraction_point *point, con
                *host = source_machine(point->about);
     return (struct forecast_known){"measurement", name,
                                    device ? device : host ? host : "this program on a host",
-                                   metric, "all_slots", value, NULL};
+                                   metric, "all_slots", value, NULL, host};
 }
 
 /* Sets *place and *batch for a measured point on the hardware. -1: not possible; the reason is

@@ -29,11 +29,12 @@ json_t *forecast_point(struct forecast_place *place, const struct forecast_batch
 json_t *forecast_crossover(const struct forecast_place *canvas, const struct forecast_place *text,
                            const struct forecast_batch *batch);
 /* A known value of `metric`. against: "measurement" or "publication". counting: the tokens that
- * count. */
+ * count. machine: the mark of source.h. */
 struct forecast_known {
     const char *against, *name, *source, *metric, *counting;
     double value;
     const json_t *assumed; /* NULL: no assumptions */
+    const char *machine;   /* NULL: unknown, or a publication */
 };
 /* A record with a known value and its forecast; the caller's reference. place NULL: no forecast is
  * possible, for the reason `why`. */

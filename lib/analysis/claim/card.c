@@ -20,12 +20,12 @@ static const char *llama_time(const struct findings *findings)
 /* Appends ": 389 ms against 9.65 ms", the mean times of this run. */
 static void put_session(struct buf *text, const struct versus *versus)
 {
-    if (isnan(versus->ns[0]) || isnan(versus->ns[1]))
+    if (isnan(versus->ns[0].value) || isnan(versus->ns[1].value))
         return;
     buf_text(text, ": ");
-    display_value(text, "e2e_ns", versus->ns[0]);
+    display_value(text, "e2e_ns", versus->ns[0].value);
     buf_text(text, " against ");
-    display_value(text, "e2e_ns", versus->ns[1]);
+    display_value(text, "e2e_ns", versus->ns[1].value);
 }
 
 /* Appends "8 steps on sums (accuracy)". */

@@ -125,8 +125,10 @@ static void add_ratio(json_t *list, const struct findings *findings, const struc
 {
     json_t *claim = statement_add(list, "ratio", of, goal != NULL, finding_is_decided(versus));
     statement_versus(claim, findings, versus);
-    if (goal)
-        json_object_set_new(claim, "quality_metric", json_string(goal->metric));
+    if (!goal)
+        return;
+    json_object_set_new(claim, "quality_metric", json_string(goal->metric));
+    statement_times(claim, versus);
 }
 
 static void add_numbers(json_t *list, const struct findings *findings,
@@ -223,6 +225,7 @@ static void add_first(json_t *list, const struct findings *findings,
     rec_set_text(claim, "autoregressive", theirs ? theirs->name : NULL);
     wording_machine(&machine, findings->evidence);
     statement_text(claim, "hardware", &machine);
+    rec_set_text(claim, "fingerprint", wording_fingerprint(findings->evidence));
     wording_answer(&answer, findings);
     claim = statement_add(list, "answer", NULL, 1, wording_is_decided(findings));
     statement_text(claim, "text", &answer);

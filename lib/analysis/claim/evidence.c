@@ -10,6 +10,7 @@
 
 #include "lib/analysis/about.h"
 #include "lib/analysis/records/identity.h"
+#include "lib/analysis/records/source.h"
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
@@ -153,11 +154,20 @@ static int take_one(struct evidence *evidence, struct repeats *seen, const json_
     return repeats <= 0 && add_record(evidence, record, bad) ? -1 : 1;
 }
 
-/* Reads all records. -1: reading failed, or two records of a point have different checkpoints. */
+/* 1: the record has times or memory of a machine, as claims use them. */
+static int is_measured(const json_t *record)
+{
+    const char *kind = rec_kind(record);
+    return (!strcmp(kind, "times") || !strcmp(kind, "metric")) && !*about_stack(record);
+}
+
+/* Reads all records. -1: reading failed, two records of a point have different checkpoints, or
+ * times come from two machines. */
 static int read_all(struct evidence *evidence, struct rec_reader *in, int64_t limit, struct err *e)
 {
     struct repeats seen = {0};
     struct identity identity = {0};
+    struct source source = {0};
     int rc = 0;
     for (int64_t n = 0; !rc && (!limit || n < limit); n++) {
         struct err bad = {0};
@@ -165,7 +175,8 @@ static int read_all(struct evidence *evidence, struct rec_reader *in, int64_t li
         int got = rec_read(in, &record, &bad);
         if (got == 0)
             break;
-        if (got > 0 && identity_check(&identity, record, in, e))
+        if (got > 0 && (identity_check(&identity, record, in, e) ||
+                        source_single(&source, record, is_measured(record), e)))
             rc = -1;
         else if (got > 0)
             got = take_one(evidence, &seen, record, &bad);
@@ -177,6 +188,7 @@ static int read_all(struct evidence *evidence, struct rec_reader *in, int64_t li
     }
     repeats_free(&seen);
     evidence->unnamed = identity.weights.unnamed;
+    source_free(&source);
     identity_free(&identity);
     return rc;
 }

@@ -28,8 +28,8 @@ struct evidence {
 };
 
 /* Reads every path ("-": standard input; n = 0: standard input). A broken record is counted in
- * evidence->bad and skipped. -1: a file is missing (EXIT_NO_INPUT) or reading failed. limit 0: all
- * records. */
+ * evidence->bad and skipped. -1: a file is missing (EXIT_NO_INPUT), reading failed, a point has two
+ * origins (identity.h), or times come from two machines (EXIT_BAD_DATA). limit 0: all records. */
 int evidence_load(struct evidence *evidence, const char *const *paths, size_t n, int64_t limit,
                   struct err *e);
 void evidence_free(struct evidence *evidence);

@@ -14,7 +14,7 @@
 
 static const double ALPHA = 0.025;
 static const struct versus nothing = {{NAN, NAN, NAN}, RATIO_UNDECIDED, "not measured", NULL, NULL,
-                                      NULL, {NAN, NAN}, 0, 0, 0};
+                                      NULL, {{NAN, NAN, NAN}, {NAN, NAN, NAN}}, 0, 0, 0};
 
 /* ---- times ---- */
 
@@ -65,10 +65,8 @@ struct versus finding_ratio(const struct findings *findings, const struct conten
         versus.verdict = RATIO_UNDECIDED;
         versus.reason = failed;
     }
-    if (!versus.reason) {
-        versus.ns[0] = pairs_mean(canvas_times, &cells);
-        versus.ns[1] = pairs_mean(text_times, &cells);
-    }
+    versus.ns[0] = pairs_time(canvas_times, &cells);
+    versus.ns[1] = pairs_time(text_times, &cells);
     return versus;
 }
 

@@ -18,7 +18,8 @@ struct versus {
     const char *reason;       /* why x is NaN; static */
     const struct contender *llada, *llama; /* NULL: none */
     const char *task;         /* NULL: all prompts */
-    double ns[2];             /* mean times of llada and of llama, ns; NaN: unknown */
+    struct interval ns[2];    /* mean times of llada and of llama, ns, each with an interval over
+                                 launches (pairs_time()); NaN: unknown */
     size_t launches, prompts;
     size_t comparisons;       /* number of intervals that hold together; 0: not compared */
 };

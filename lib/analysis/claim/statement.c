@@ -71,6 +71,21 @@ void statement_versus(json_t *claim, const struct findings *findings, const stru
     json_object_set_new(claim, "llama", json_string(versus->llama->point));
 }
 
+void statement_times(json_t *claim, const struct versus *versus)
+{
+    static const char *const keys[2][3] = {{"llada_ns", "llada_lo_ns", "llada_hi_ns"},
+                                           {"llama_ns", "llama_lo_ns", "llama_hi_ns"}};
+    const char *none = versus->reason ? versus->reason : "not measured";
+    for (size_t k = 0; k < 2; k++) {
+        const struct interval *time = &versus->ns[k];
+        const char *few = isnan(time->value) ? none : LAUNCH_FEW;
+        rec_set_number(claim, keys[k][0], time->value, none);
+        rec_set_number(claim, keys[k][1], time->lo, few);
+        rec_set_number(claim, keys[k][2], time->hi, few);
+    }
+    rec_set_int(claim, "launches", (int64_t)versus->launches);
+}
+
 void statement_goal(json_t *claim, const struct goal *goal)
 {
     json_object_set_new(claim, "task", statement_task(goal->task));

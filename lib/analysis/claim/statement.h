@@ -16,6 +16,9 @@ void statement_sentence(json_t *claim, struct buf *text);
 void statement_interval(json_t *claim, const struct interval *interval, const char *reason);
 /* Sets task, clock, verdict, interval, launches, prompts and the two points. */
 void statement_versus(json_t *claim, const struct findings *findings, const struct versus *versus);
+/* Sets the mean times of both models with their intervals, and the launches, whether or not there
+ * is a ratio. */
+void statement_times(json_t *claim, const struct versus *versus);
 /* Sets task, quality_metric, margin, margin_relative. */
 void statement_goal(json_t *claim, const struct goal *goal);
 /* The member `task`: the text, or null if task is NULL (all prompts). The caller's reference. */

@@ -24,10 +24,27 @@ static const json_t *find_generator(const struct evidence *evidence)
     return last;
 }
 
+const char *wording_fingerprint(const struct evidence *evidence)
+{
+    return rec_text(json_object_get(find_generator(evidence), "machine"), "fingerprint");
+}
+
+/* The card that computed the points; NULL: a processor did. A machine may have a card that the run
+ * did not use, so the points decide. */
+static const char *find_card(const struct evidence *evidence)
+{
+    const char *point;
+    json_t *about;
+    json_object_foreach(evidence->points, point, about)
+        if (rec_is(about, "device", "cuda"))
+            return rec_text(about, "device_name");
+    return NULL;
+}
+
 void wording_machine(struct buf *text, const struct evidence *evidence)
 {
     const json_t *machine = json_object_get(find_generator(evidence), "machine");
-    const char *gpu = rec_text(json_object_get(machine, "gpu"), "name");
+    const char *gpu = machine ? find_card(evidence) : NULL;
     char *cpu = machine ? processor_name(machine) : NULL;
     if (gpu || cpu)
         buf_text(text, gpu ? gpu : cpu);

@@ -256,23 +256,63 @@ struct paired pairs_ratio(const struct pairs_point *base, const struct pairs_poi
     return paired;
 }
 
+/* The mean of the logarithms of a prompt's times over the launches; NaN: it has no time. */
+static double prompt_log(const struct pairs_point *point, const struct pairs_of *of, size_t i)
+{
+    double sum = 0;
+    size_t n = 0;
+    for (size_t launch = 0; launch < point->launches && is_of_task(of, point->task[i]); launch++) {
+        double ns = point->ns[of->clock][launch * point->prompts + i];
+        sum += isnan(ns) ? 0 : log(ns);
+        n += isnan(ns) ? 0 : 1;
+    }
+    return n ? sum / (double)n : (double)NAN;
+}
+
 double pairs_mean(const struct pairs_point *point, const struct pairs_of *of)
 {
     double total = 0;
     size_t prompts = 0, without = 0;
     for (size_t i = 0; point && i < point->prompts; i++) {
-        double sum = 0;
-        size_t n = 0;
-        for (size_t launch = 0; launch < point->launches && is_of_task(of, point->task[i]);
-             launch++) {
-            double ns = point->ns[of->clock][launch * point->prompts + i];
-            sum += isnan(ns) ? 0 : log(ns);
-            n += isnan(ns) ? 0 : 1;
-        }
-        prompts += n ? 1 : 0;
-        without += !n && is_of_task(of, point->task[i]) ? 1 : 0;
-        total += n ? sum / (double)n : 0;
+        double mean = prompt_log(point, of, i);
+        prompts += isnan(mean) ? 0 : 1;
+        without += isnan(mean) && is_of_task(of, point->task[i]) ? 1 : 0;
+        total += isnan(mean) ? 0 : mean;
     }
     return prompts && without * 10 <= prompts + without ? exp(total / (double)prompts)
                                                         : (double)NAN;
+}
+
+struct interval pairs_time(const struct pairs_point *point, const struct pairs_of *of)
+{
+    struct interval time = {pairs_mean(point, of), NAN, NAN};
+    if (isnan(time.value))
+        return time;
+    double *mean = mem_zero(point->prompts, sizeof *mean);
+    double *part = mem_zero(point->launches, sizeof *part);
+    size_t counted = 0;
+    for (size_t i = 0; i < point->prompts; i++)
+        mean[i] = prompt_log(point, of, i);
+    for (size_t launch = 0; launch < point->launches; launch++) {
+        double sum = 0;
+        size_t n = 0, all = 0;
+        for (size_t i = 0; i < point->prompts; i++) {
+            double ns = point->ns[of->clock][launch * point->prompts + i];
+            all += is_of_task(of, point->task[i]) ? 1 : 0;
+            if (isnan(mean[i]) || isnan(ns))
+                continue;
+            sum += log(ns) - mean[i];
+            n++;
+        }
+        if (n && 2 * n >= all)
+            part[counted++] = sum / (double)n;
+    }
+    const struct interval spread = stat_t(part, counted, 0.95);
+    if (counted >= LAUNCH_LEAST) {
+        time.lo = time.value * exp(spread.lo - spread.value);
+        time.hi = time.value * exp(spread.hi - spread.value);
+    }
+    free(mean);
+    free(part);
+    return time;
 }

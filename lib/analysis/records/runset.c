@@ -23,7 +23,8 @@ enum { SOURCES_MAX = 1000 }; /* most pairs of source and task whose prompts are 
 static const char *const kept[] = {"metric", "quality", "front",    "crossover", "suggest",
                                    "meta",   "parent",  "error",    "roofline",
                                    "check",  "comparison", "workload", "method", "commit",
-                                   "ablation", "claim", "claim_verdict", "aup", "steptime"};
+                                   "ablation", "claim", "claim_verdict", "aup", "steptime",
+                                   "forecast"};
 
 static void copy_known(json_t *to, const json_t *from, const char *key)
 {
@@ -210,7 +211,8 @@ static void add_record(struct runset *set, json_t *record)
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (!strcmp(kind, kept[i])) {
             if (strcmp(kind, "comparison") && strcmp(kind, "commit") &&
-                strcmp(kind, "ablation") && strcmp(kind, "claim_verdict"))
+                strcmp(kind, "ablation") && strcmp(kind, "claim_verdict") &&
+                strcmp(kind, "forecast"))
                 /* only points that other records name */
                 about_config(set, record);
             json_array_append(list_of(set, kind), record);

@@ -1,0 +1,55 @@
+#!/usr/bin/env bats
+# conclude: times of one machine only, the name of this machine, and the times behind a ratio.
+load conforms
+load conclude
+
+# source_of PRINT: a line that says on which machine the next records were measured
+source_of()
+{
+    jq -nc --arg print "$1" '{schema: "crossover/1", kind: "parent", run: "t", tool: "gen-llada",
+        machine: {cpu: "Some CPU", cores: 2, fingerprint: $print}}'
+}
+
+@test "times of two machines are refused, those of one in two streams are not" {
+    state '{}'
+    jq -c 'select(.arch == "llada")' run.ndjson > llada
+    jq -c 'select(.arch != "llada")' run.ndjson > llama
+    { source_of aaaaaaaaaaaa; cat llada; source_of aaaaaaaaaaaa; cat llama; } > same
+    "$BIN/conclude" --no-meta --quality "$GOALS" same > claims.ndjson
+    says "LLaDA needs 8 steps to match LLaMA"
+    { source_of aaaaaaaaaaaa; cat llada; source_of bbbbbbbbbbbb; cat llama; } > other
+    run "$BIN/conclude" --no-meta --quality "$GOALS" other
+    [ "$status" -eq 65 ]
+    [[ "$output" == *'times of Some CPU, 2 cores (bbbbbbbbbbbb), after times of Some CPU'* ]]
+    # scores may come from another machine
+    { source_of aaaaaaaaaaaa; jq -c 'select(.kind != "quality")' run.ndjson
+      source_of bbbbbbbbbbbb; jq -c 'select(.kind == "quality")' run.ndjson; } > scored
+    "$BIN/conclude" --no-meta --quality "$GOALS" scored > claims.ndjson
+    says "LLaDA needs 8 steps to match LLaMA"
+}
+
+@test "a ratio of a goal has the times of both models, also without an interval" {
+    state '{}'
+    claim '.name == "ratio" and .key == "equal quality" and .task == "sum"' \
+        '(.llada_ns / .llama_ns / .value - 1 | fabs) < 1e-9 and .llada_lo_ns < .llada_ns
+            and .llada_ns < .llada_hi_ns and .llama_lo_ns < .llama_ns'
+    state '{"launches": 4}'
+    conforms claims.ndjson
+    claim '.name == "ratio" and .key == "equal quality" and .task == "sum"' \
+        '.value == null and .launches == 4 and .llada_ns > 0 and .llada_lo_ns == null
+            and .llada_lo_ns_reason == "fewer than 5 launches"'
+}
+
+@test "the question names the card that computed the answers, else the processor" {
+    state '{"device": "cuda"}'
+    claim '.name == "question"' '.hardware == "AMD EPYC (Zen 3), 2 cores"'
+    jq -c 'if .device then .device_name = "NVIDIA X" else . end' run.ndjson > card
+    "$BIN/conclude" --no-meta --quality "$GOALS" card > claims.ndjson
+    claim '.name == "question"' '.hardware == "NVIDIA X, 2 cores"
+        and (.text | test("faster\\? NVIDIA X, 2 cores"))'
+    # a card that was not used is not named
+    state '{}'
+    jq -c 'if .machine then .machine.gpu = "NVIDIA X" else . end' run.ndjson > host
+    "$BIN/conclude" --no-meta --quality "$GOALS" host > claims.ndjson
+    claim '.name == "question"' '.hardware == "AMD EPYC (Zen 3), 2 cores"'
+}
