@@ -92,17 +92,23 @@ static int put_remarks(struct page *page, const char *path, struct err *e)
     return 0;
 }
 
-/* The page of all tables. */
-static int fill_tables(struct page *page, const struct args *args, const struct runset *set,
-                       const struct shelf *shelf, struct err *e)
+/* Begins the page of all tables, with a link to the main page. */
+static void begin_tables(struct page *page, const struct args *args, const char *title)
 {
     const char *slash = strrchr(args->common.output, '/');
     const char *name = slash ? slash + 1 : args->common.output;
     const struct page_link back = {strcmp(args->format, "all") || !strcmp(name, "-") ? "report.html"
                                                                                      : name,
                                    "the answer on one page"};
-    page_begin(page, PAGE_TABLES, "All tables of this run");
+    page_begin(page, PAGE_TABLES, title);
     page_links(page, "Back to", &back, 1);
+}
+
+/* The page of all tables. */
+static int fill_tables(struct page *page, const struct args *args, const struct runset *set,
+                       const struct shelf *shelf, struct err *e)
+{
+    begin_tables(page, args, "All tables of this run");
     put_reading(page);
     sections_crossovers(page, set);
     sections_comparisons(page, set);
@@ -141,6 +147,7 @@ static int fill_pages(struct page *front, struct page *tables, const struct args
     int bad = 0;
     runs_gather(&runs, runset_kind(set, "claim"), runset_kind(set, "forecast"));
     if (runs_are_several(&runs)) {
+        begin_tables(tables, args, "All tables of these runs");
         several_tables(tables, &runs, set, args->common.output);
         bad = put_remarks(tables, args->remarks, e);
         page_end(tables);

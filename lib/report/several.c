@@ -97,8 +97,8 @@ static int has_number(const struct run_row *row)
 static void put_rows(struct page *page, const struct runs *runs, size_t most)
 {
     static const struct page_column columns[] = {
-        {"Machine", NULL}, {"LLaDA", NULL}, {"LLaDA’s time", "e2e_ns"},
-        {"LLaMA’s time", "e2e_ns"}, {"LLaDA / LLaMA", ""}, {"Launches", ""},
+        {"Machine", NULL}, {"LLaDA", NULL}, {"LLaDA’s time", "llada_ns"},
+        {"LLaMA’s time", "llama_ns"}, {"LLaDA / LLaMA", ""}, {"Launches", ""},
         {"Steps of equal time", ""}};
     page_table(page,
                "Time of an answer, with the least step count that is shown to match LLaMA; if none "
@@ -174,9 +174,12 @@ static void put_forecasts(struct page *page, const struct runs *runs, size_t mos
 {
     static const struct page_column columns[] = {
         {"Machine", NULL}, {"Answers", NULL},
-        {"LLaDA, measured", "e2e_ns"}, {"forecast", "e2e_ns"}, {"ratio", ""},
-        {"LLaMA, measured", "e2e_ns"}, {"forecast", "e2e_ns"}, {"ratio", ""},
-        {"Equal time, measured", ""}, {"forecast", ""}, {"ratio", ""}};
+        {"LLaDA, measured", "llada_ns"}, {"forecast", "llada_forecast_ns"},
+        {"ratio", "llada_error"},
+        {"LLaMA, measured", "llama_ns"}, {"forecast", "llama_forecast_ns"},
+        {"ratio", "llama_error"},
+        {"Equal time, measured", "equal_steps"}, {"forecast", "equal_forecast_steps"},
+        {"ratio", "equal_error"}};
     const int is_one = is_one_pair(runs);
     page_section(page, "forecasts", "Forecasts beside measurements");
     if (is_one && runs->n_forecasts)
@@ -307,7 +310,6 @@ void several_overview(struct page *page, const struct runs *runs, const char *ti
 void several_tables(struct page *page, const struct runs *runs, const struct runset *set,
                     const char *output)
 {
-    page_begin(page, PAGE_TABLES, "All tables of these runs");
     page_text(page, "Tables of single runs are left out, because they would mix the times of "
                     "different machines.");
     if (runs->n_runs) {

@@ -10,7 +10,7 @@
 /* Fills the main page, from page_begin() to page_end(). title: used if no claim states a
  * question. */
 void several_overview(struct page *page, const struct runs *runs, const char *title);
-/* Fills the page of all tables up to its last list, for remarks; the caller calls page_end().
+/* Fills the page of all tables between page_begin() and page_end(). Its last list takes remarks.
  * output: path of the main page, for links. */
 void several_tables(struct page *page, const struct runs *runs, const struct runset *set,
                     const char *output);

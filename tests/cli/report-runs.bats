@@ -58,6 +58,7 @@ is() { # WORDS TEXT...: that row is these texts, joined
         '|not known: fewer than 5 launches|3|not known: fewer than 5 launches|'
     # the same tables stand on both pages, and once in the Markdown twin
     says 'AMD B, 4 cores 64 steps (no match)'
+    says 'Back to the answer on one page'
     says 'AMD B, 4 cores 64 steps (no match)' report.html
     [ "$(grep -c '^| AMD B.*32 steps' report.md)" -eq 1 ]
 }
