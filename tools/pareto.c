@@ -161,28 +161,6 @@ static int write_none(struct pareto *run, const struct meeting *meeting, const c
     return bad;
 }
 
-/* Finds the LLaMA point with the least cost among the points with the model and the formats of
- * `plain`; costs are paired with those of `plain`. Sets *candidates: their number, 0 if one. */
-static size_t find_fastest(struct pareto *run, size_t of, size_t plain, size_t *candidates)
-{
-    struct field *field = &run->field;
-    size_t best = plain, n = 0;
-    field_against(field, plain);
-    for (size_t i = 0; i < field->n; i++) {
-        if (i == plain || field_rank(field, of, i) < 0 || isnan(field->cost[i]) ||
-            !points_same_system(field_point(field, i), field_point(field, plain)) ||
-            !points_same_template(field_point(field, i), field_point(field, plain)))
-            continue;
-        n++;
-        best = isnan(field->cost[best]) || field->cost[i] < field->cost[best] ? i : best;
-    }
-    *candidates = n ? n + 1 : 0; /* with the plain one */
-    if (!n && run->rivals == POINTS_FASTEST)
-        log_note(&run->log, "%s: no other LLaMA point of this model and these formats is paired "
-                 "with it, so this plain point is the rival", field_point(field, plain)->config);
-    return best;
-}
-
 /* Returns 1 if an earlier rival has the same rank, model and formats as this rival. */
 static int is_met(const struct field *field, size_t of, size_t rival)
 {
@@ -194,17 +172,18 @@ static int is_met(const struct field *field, size_t of, size_t rival)
     return 0;
 }
 
-/* Writes the crossovers of a sweep against one rival. `candidates`: it is the fastest of so many
- * points, so that intervals of costs are wider; 0: it was not chosen by its cost. */
+/* Writes the crossovers of a sweep against one rival. `among`: it is the fastest of these points,
+ * so that intervals of costs are wider; empty: it was not chosen by its cost. */
 static int write_rival(struct pareto *run, struct meeting *meeting, size_t rival, const char *word,
-                       size_t candidates, struct err *e)
+                       const json_t *among, struct err *e)
 {
     const struct crossing_series series = meeting_series(meeting);
     const char *obstacle = crossing_obstacle(&series);
     meeting->pair.rival = rival;
     meeting->rival = word;
-    meeting->candidates = candidates;
-    run->costs.level = ratio_level(LEVEL, candidates);
+    meeting->candidates = json_array_size(among);
+    meeting->among = meeting->candidates ? among : NULL;
+    run->costs.level = ratio_level(LEVEL, meeting->candidates);
     int bad = obstacle ? write_none(run, meeting, obstacle, e) : write_pair(run, meeting, e);
     run->costs.level = LEVEL;
     return bad;
@@ -217,14 +196,18 @@ static int write_rivals(struct pareto *run, struct meeting *meeting, size_t i, s
     const int is_plain = field_point(&run->field, i)->is_plain;
     const int seek = !is_met(&run->field, meeting->pair.from, i) &&
                      (run->rivals == POINTS_FASTEST || (run->rivals == POINTS_BOTH && is_plain));
-    size_t candidates = 0, best = seek ? find_fastest(run, meeting->pair.from, i, &candidates) : i;
-    const char *word = !is_plain ? "other" : candidates && best == i ? "both" : "plain";
-    if (run->rivals != POINTS_FASTEST && write_rival(run, meeting, i, word, 0, e))
-        return -1;
-    return seek && (run->rivals == POINTS_FASTEST || best != i) &&
-                   write_rival(run, meeting, best, "fastest", candidates, e)
-               ? -1
-               : 0;
+    json_t *among = json_array();
+    const size_t best = seek ? field_fastest(&run->field, meeting->pair.from, i, among) : i;
+    const int is_alone = !json_array_size(among);
+    if (seek && is_alone && run->rivals == POINTS_FASTEST)
+        log_note(&run->log, "%s: no other LLaMA point of this model and these formats is paired "
+                 "with it, so this plain point is the rival", field_point(&run->field, i)->config);
+    const char *word = !is_plain ? "other" : !is_alone && best == i ? "both" : "plain";
+    int bad = run->rivals != POINTS_FASTEST && write_rival(run, meeting, i, word, NULL, e);
+    if (!bad && seek && (run->rivals == POINTS_FASTEST || best != i))
+        bad = write_rival(run, meeting, best, "fastest", among, e);
+    json_decref(among);
+    return bad ? -1 : 0;
 }
 
 /* Compares a sweep with its rivals: the plain points of the best rank, and the fastest points of

@@ -154,6 +154,9 @@ load conclude
     says "and takes the same time (1.00 times ["
     says ", but 1.11 times ["
     says "] against LLaMA lookup=4"
+    # plain LLaMA is one of the two that the fastest is chosen from
+    claim '.name == "ratio" and (.key | test("fastest LLaMA"))' '.comparisons == 2 and
+        .chosen == "lookup=4" and .candidates == ["lookup=4", "llama-demo"]'
     decided true
     # SAME within 2 % does not show that a model is no slower
     claim '.name == "ratio" and .key == "equal quality"' '.lo < 1 and 1 < .hi'

@@ -175,6 +175,8 @@ beside() {
     # 10 + 4 s = 300 at 72.5 steps, and 75 at 16.25
     [ "$(crossover X_lat '(.at | if . > 50 then . > 65 and . < 80 else . > 14 and . < 18 end)' \
         < "$T/one" | sort -u)" = true ]
+    [ "$(names X_lat .candidates "$T/one")" = \
+        '["plain","llama",null] ["fastest","llama lookup=1",["llama lookup=1","llama"]]' ]
     # chance takes part in a choice among seven, so the interval is wider, about the same place
     beside 6 0.25 < "$T/in" | pareto "$T/in" - > "$T/six"
     [ "$(names X_lat .comparisons "$T/six")" = \
@@ -217,6 +219,8 @@ beside() {
         < "$T/p" > "$T/names"
     [ "$(head -n 1 "$T/names")" = '["plain",null,"llama","llama batch=4"]' ]
     [ "$(tail -n 1 "$T/names")" = '["fastest",4,"llama lookup=1","llama batch=4"]' ]
+    [ "$(crossover X_batch 'select(.steps == 32) | .cells | map(.candidates)' < "$T/p" |
+        tail -n 1)" = '[["llama lookup=1","llama"],["llama lookup=1 batch=4","llama batch=4"]]' ]
     [ "$(crossover X_batch 'select(.steps == 32) | [.cells[].ratio < 1]' < "$T/p" |
         paste -sd ' ')" = '[true,false] [false,false]' ]
     jq -sr -f pipelines/phase/scale.jq "$T/p" > "$T/text"

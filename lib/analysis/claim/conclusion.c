@@ -120,15 +120,28 @@ static void add_quality(json_t *list, const struct finding *finding, const struc
 }
 
 /* Adds a ratio of times. goal NULL: the ratio belongs to no goal and is exploratory. */
-static void add_ratio(json_t *list, const struct findings *findings, const struct versus *versus,
-                      const struct goal *goal, const char *of)
+static json_t *add_ratio(json_t *list, const struct findings *findings,
+                         const struct versus *versus, const struct goal *goal, const char *of)
 {
     json_t *claim = statement_add(list, "ratio", of, goal != NULL, finding_is_decided(versus));
     statement_versus(claim, findings, versus);
-    if (!goal)
-        return;
-    json_object_set_new(claim, "quality_metric", json_string(goal->metric));
-    statement_times(claim, versus);
+    if (goal) {
+        json_object_set_new(claim, "quality_metric", json_string(goal->metric));
+        statement_times(claim, versus);
+    }
+    return claim;
+}
+
+/* Adds the ratio to the fastest LLaMA, and the ways that it was chosen from. */
+static void add_rival(json_t *list, const struct findings *findings, const struct finding *finding,
+                      const char *of)
+{
+    json_t *claim = add_ratio(list, findings, &finding->rival, finding->goal, of);
+    json_t *names = json_array();
+    for (size_t i = 0; i < finding->n_among; i++)
+        json_array_append_new(names, json_string(finding->among[i]->name));
+    json_object_set_new(claim, "chosen", json_string(finding->rival.llama->name));
+    json_object_set_new(claim, "candidates", names);
 }
 
 static void add_numbers(json_t *list, const struct findings *findings,
@@ -145,7 +158,7 @@ static void add_numbers(json_t *list, const struct findings *findings,
     add_ratio(list, findings, &finding->equal, finding->goal,
               met ? "equal quality" : "largest step count");
     if (finding->rival.comparisons)
-        add_ratio(list, findings, &finding->rival, finding->goal,
+        add_rival(list, findings, finding,
                   met ? "equal quality, fastest LLaMA" : "largest step count, fastest LLaMA");
     if (finding->best_of >= 0)
         add_ratio(list, findings, &finding->best, finding->goal, "fastest way");

@@ -11,6 +11,7 @@
 #include "lib/analysis/records/pairs.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
+#include "lib/stat/fastest.h"
 
 static const double ALPHA = 0.025;
 static const struct versus nothing = {{NAN, NAN, NAN}, RATIO_UNDECIDED, "not measured", NULL, NULL,
@@ -75,28 +76,32 @@ int finding_is_decided(const struct versus *versus)
     return !versus->reason && versus->verdict != RATIO_UNDECIDED;
 }
 
-/* llada against the fastest LLaMA method, if that method is faster than plain LLaMA; else
- * `nothing`. */
-static struct versus compare_with_fastest(const struct findings *findings,
-                                          const struct contender *llada, const char *task)
+/* Sets rival: `timed` against the fastest LLaMA method (fastest.h), if that method is faster than
+ * plain LLaMA; else `nothing`. Sets among. */
+static void compare_with_fastest(struct finding *finding, const struct findings *findings)
 {
     const struct contenders *contenders = &findings->contenders;
-    const struct contender *plain = contender_plain(contenders, 0), *fastest = NULL;
-    double least = 1;
-    size_t others = 0;
-    for (size_t i = 0; i < contenders->n; i++)
-        others += !contenders->v[i].is_diffusion && &contenders->v[i] != plain &&
-                  pairs_find(&findings->evidence->times, contenders->v[i].point);
+    const struct contender *plain = contender_plain(contenders, 0);
+    double *ratio = mem_zero(contenders->n + 1, sizeof *ratio);
+    size_t n = 0;
+    finding->among = mem_zero(contenders->n + 1, sizeof *finding->among);
+    finding->rival = nothing;
     for (size_t i = 0; i < contenders->n && plain; i++) {
-        if (contenders->v[i].is_diffusion || &contenders->v[i] == plain)
+        const struct contender *other = &contenders->v[i];
+        if (other->is_diffusion || other == plain)
             continue;
-        struct versus versus = finding_ratio(findings, &contenders->v[i], plain, task, 1);
-        if (versus.x.value < least) {
-            least = versus.x.value;
-            fastest = &contenders->v[i];
-        }
+        ratio[n] = finding_ratio(findings, other, plain, finding->goal->task, 1).x.value;
+        if (!isnan(ratio[n]))
+            finding->among[n++] = other;
     }
-    return fastest ? finding_ratio(findings, llada, fastest, task, others) : nothing;
+    const struct fastest fastest = fastest_choose(ratio, n);
+    if (fastest.at < n)
+        finding->rival = finding_ratio(findings, finding->timed, finding->among[fastest.at],
+                                       finding->goal->task, fastest.of);
+    if (n)
+        finding->among[n++] = plain;
+    finding->n_among = n;
+    free(ratio);
 }
 
 /* ---- goals ---- */
@@ -179,7 +184,7 @@ static void finding_of(struct finding *finding, const struct findings *findings,
     judge_steps(finding, findings);
     finding->equal = finding_ratio(findings, finding->timed,
                                    contender_plain(&findings->contenders, 0), goal->task, 1);
-    finding->rival = compare_with_fastest(findings, finding->timed, goal->task);
+    compare_with_fastest(finding, findings);
     take_ways(finding, findings);
 }
 
@@ -307,6 +312,7 @@ static void free_goals(struct findings *findings)
     for (int i = 0; i < findings->n; i++) {
         free(findings->v[i].step);
         free(findings->v[i].way);
+        free(findings->v[i].among);
     }
     contender_free(&findings->batched);
     findings->n = 0;

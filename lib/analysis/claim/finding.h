@@ -5,7 +5,8 @@
  *
  * "As good" is shown by a fixed sequence of tests (asgood.h): from the most steps down, each at
  * one-sided 2.5 %, to the first test that fails. Where the fastest of several methods is selected,
- * the error rate of each test and interval is divided by the number of methods (Bonferroni). */
+ * the error rate of each test and interval is divided by the number of methods (Bonferroni). The
+ * fastest way of LLaMA is chosen by the rule of fastest.h. */
 #pragma once
 
 #include "lib/analysis/claim/contender.h"
@@ -42,6 +43,9 @@ struct finding {
     double at, below;               /* least step count shown to match; largest not shown; NaN */
     const struct contender *timed;  /* the point with `at` steps, else with the most; NULL: none */
     struct versus equal, rival;     /* `timed` against plain LLaMA; against a faster LLaMA method */
+    const struct contender **among; /* the ways of LLaMA that the fastest is chosen from, the plain
+                                     * one last; owned */
+    size_t n_among;                 /* 0: no other way than the plain one */
     struct tried *way; /* other methods of LLaDA; owned */
     size_t n_ways, n_shown;         /* n_shown: how many of `way` are shown to match */
     struct versus best;             /* the fastest of `way` shown to match, against plain LLaMA */

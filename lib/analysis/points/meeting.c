@@ -99,6 +99,8 @@ static json_t *record_of(const struct meeting *meeting, const struct crossing *c
         json_object_set_new(j, "rival", json_string(meeting->rival));
     if (meeting->candidates)
         rec_set_int(j, "comparisons", (int64_t)meeting->candidates);
+    if (meeting->among)
+        json_object_set_new(j, "candidates", json_deep_copy(meeting->among));
     json_object_set_new(j, "cost_metric", json_string(field->points->cost_metric));
     rec_set_text(j, "task", field->costs->task);
     if (quality) {

@@ -22,7 +22,8 @@ struct meeting {
     struct contest_pair pair;
     const char *rival; /* which LLaMA pair.rival is (points.h); NULL: none */
     size_t candidates; /* the rival is the fastest of so many points, the plain one included; 0: it
-                        * was not chosen by its cost */
+                        * was not chosen by its cost (fastest.h) */
+    const json_t *among; /* the configs of these points; NULL: candidates is 0. Borrowed */
     struct contest_result found;
     struct asgood test[CROSSOVER_MAX]; /* [n_tests]: tests of the board's quality */
     double at[CROSSOVER_MAX];          /* [n_tests]: the work of each test, ascending */

@@ -15,6 +15,7 @@
 #include "lib/setting/settings.h"
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/crossover.h"
+#include "lib/stat/fastest.h"
 #include "lib/stat/ratio.h"
 
 enum along { ALONG_BATCH, ALONG_LENGTH, ALONG_RATE, ALONGS };
@@ -26,7 +27,12 @@ static const struct { const char *name, *over, *more, *less; } ways[ALONGS] = {
     {"X_rate", "arrival_rate", "costs more than LLaMA at every rate measured",
      "cheaper than LLaMA at every rate measured"}};
 
-struct scaling_cell { const struct point *llada, *llama; double x; struct ratio ratio; };
+struct scaling_cell {
+    const struct point *llada, *llama;
+    double x;
+    struct ratio ratio;
+    json_t *among; /* the configs that llama is the fastest of; NULL: it was not chosen by cost */
+};
 struct track {
     enum along along;
     struct scaling_cell cell[CROSSOVER_MAX];
@@ -64,29 +70,31 @@ static const struct point *rival_of(const struct points *all, const struct point
     return best;
 }
 
-/* The point of the model and formats of `plain` that costs least in pairs with `plain`; `plain` if
- * no other costs less. Adds to *candidates the number of points that have such pairs, `plain`
- * included. */
+/* The fastest point (fastest.h) of the model and formats of `plain`, by costs in pairs with
+ * `plain`. Appends to `among` the configs of all points that have such pairs, `plain` last. */
 static const struct point *fastest_of(const struct points *all, const struct costs *costs,
-                                      const struct point *plain, size_t *candidates)
+                                      const struct point *plain, json_t *among)
 {
-    const struct point *best = plain;
-    double least = 1;
-    size_t n = 1;
+    const struct point **other = mem_zero(all->n, sizeof *other);
+    double *ratio = mem_zero(all->n, sizeof *ratio);
+    size_t n = 0;
     for (size_t i = 0; i < all->n; i++) {
         const struct point *point = &all->v[i];
         if (point == plain || !point->is_rival || isnan(point->cost) ||
             !points_same_group(plain, point) || !points_same_system(plain, point) ||
             !points_same_template(plain, point))
             continue;
-        const double ratio = costs_ratio(costs, plain, point, NULL, 0).ratio.value;
-        n += isnan(ratio) ? 0 : 1;
-        if (ratio < least) {
-            least = ratio;
-            best = point;
-        }
+        ratio[n] = costs_ratio(costs, plain, point, NULL, 0).ratio.value;
+        if (isnan(ratio[n]))
+            continue;
+        json_array_append_new(among, json_string(point->config));
+        other[n++] = point;
     }
-    *candidates += n;
+    json_array_append_new(among, json_string(plain->config));
+    const struct fastest fastest = fastest_choose(ratio, n);
+    const struct point *best = fastest.at < n ? other[fastest.at] : plain;
+    free(other);
+    free(ratio);
     return best;
 }
 
@@ -180,6 +188,8 @@ static json_t *cells_of(const struct track *track)
         rec_set_number(object, "ratio", cell->ratio.value, cell->ratio.reason);
         rec_set_number(object, "lo", cell->ratio.lo, cell->ratio.reason);
         rec_set_number(object, "hi", cell->ratio.hi, cell->ratio.reason);
+        if (cell->among)
+            json_object_set(object, "candidates", cell->among);
         json_array_append_new(list, object);
     }
     return list;
@@ -361,7 +371,9 @@ static void add_records(json_t *list, struct track *track, const struct points *
     int is_plain = 1, differs = 0;
     for (size_t i = 0; i < track->n; i++) {
         const struct point *llama = track->cell[i].llama;
-        best.cell[i].llama = fastest_of(all, costs, llama, &candidates);
+        best.cell[i].among = json_array();
+        best.cell[i].llama = fastest_of(all, costs, llama, best.cell[i].among);
+        candidates += json_array_size(best.cell[i].among);
         is_plain = is_plain && llama->is_plain;
         differs = differs || best.cell[i].llama != llama;
     }
@@ -375,6 +387,8 @@ static void add_records(json_t *list, struct track *track, const struct points *
     if (how->rivals == POINTS_FASTEST || (both && differs))
         json_array_append_new(list, record_against(&best, all, costs, how->x_q, "fastest",
                                                    any ? candidates : 0));
+    for (size_t i = 0; i < best.n; i++)
+        json_decref(best.cell[i].among);
 }
 
 json_t *scaling_records(const struct points *points, const struct costs *costs,
