@@ -29,8 +29,9 @@ blue(t) = 65536 * shade(138, 0, t) + 256 * shade(198, 106, t) + shade(232, 168, 
 hex(rgb) = sprintf('#%06X', rgb)
 
 # The place of a method in this table gives its colour, shape and dash in every panel and figure.
-# The name of a method is the last word of the series name before a comma. Other series are drawn
-# by their variant.
+# The name of a method is the last word of the series name before a comma, or the word before it if
+# the last one is a value ("lookup 5"): the values of a method look alike. Other series are drawn by
+# their variant.
 methods(kind) = kind == 1 ? ' plain lookup draft self-draft strided eagle3 dflash ' : ' ' \
     . 'vanilla threshold factor entropy-bound hierarchical prophet credit slowfast ' \
     . 'saber wino klass draft prefix dual prefix-threshold dual-threshold dual-factor ' \
@@ -39,8 +40,10 @@ methods(kind) = kind == 1 ? ' plain lookup draft self-draft strided eagle3 dflas
     . 'grow dynamic origin joint-quality joint-speed localleap d2f dynamic-sampled ' \
     . 'sched less s2d2 dawn entropy-sampled '
 head(name) = strstrt(name, ',') > 0 ? substr(name, 1, strstrt(name, ',') - 1) : name
-last_word(name) = words(head(name)) > 0 ? word(head(name), words(head(name))) : ''
-at_char(kind, name) = kind == 2 ? 0 : strstrt(methods(kind), ' ' . last_word(name) . ' ')
+nth_last(text, n) = words(text) >= n ? word(text, words(text) - n + 1) : ''
+is_value(text) = strlen(text) > 0 && strstrt('0123456789', substr(text, 1, 1)) > 0
+method(text) = nth_last(text, is_value(nth_last(text, 1)) ? 2 : 1)
+at_char(kind, name) = kind == 2 ? 0 : strstrt(methods(kind), ' ' . method(head(name)) . ' ')
 place(kind, name) = at_char(kind, name) < 1 ? 0 : \
     words(substr(methods(kind), 1, at_char(kind, name))) + 1
 # The argument of variant() and hue(). 1 is the plain sweep; numbers up to 46 all look different.

@@ -239,9 +239,11 @@ static void name_rows(struct config_table *table, const struct runset *set)
         struct buf text = {0};
         buf_text(&text, row->model);
         row->is_method = method[i] && json_object_size(keys);
-        if (row->is_method)
-            buf_format(&text, " %s", method[i]->name);
-        else
+        if (row->is_method) {
+            char *name = methods_name(method[i], runset_config(set, row->point));
+            buf_format(&text, " %s", name);
+            free(name);
+        } else
             put_settings(&text, row, keys, set);
         row->name = text.data;
     }

@@ -238,9 +238,19 @@ static void put_ranges(struct script *script, const struct config_table *table,
     script_numbers(script, "panel_hi", hi, n);
 }
 
-/* Writes the labels, which are the values along the axis, with one index for each panel. gnuplot
- * 5.4 crashes if all labels are missing, so a point without an axis has an empty label. A method
- * has an empty label too, because the key names it. */
+/* The label of a point: its value along the axis. A method has none, because the key names it. If
+ * its name ends with a value ("lookup 5"), this value is the label, because the values of a method
+ * look alike. */
+static const char *label_of(const struct config_row *row)
+{
+    const char *word = strrchr(row->name, ' ');
+    if (!row->is_method)
+        return row->along;
+    return word && word[1] >= '0' && word[1] <= '9' ? word + 1 : "";
+}
+
+/* Writes the labels with one index for each panel. gnuplot 5.4 crashes if all labels are missing,
+ * so a point without a label has an empty one. */
 static void put_labels(struct script *script, const struct config_table *table,
                        const struct panels *panels)
 {
@@ -252,7 +262,7 @@ static void put_labels(struct script *script, const struct config_table *table,
             const struct config_row *k = &table->v[i];
             if (panel_of(panels, k) == panel)
                 script_row(script, "nnnt", k->x.at, k->y.at, (double)k->kind,
-                           k->is_method ? "" : k->along);
+                           label_of(k));
         }
     }
     script_table_end(script);

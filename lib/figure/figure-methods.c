@@ -9,6 +9,7 @@
 #include "lib/base/mem.h"
 #include "lib/figure/figure.h"
 #include "lib/record/rec.h"
+#include "lib/setting/methods.h"
 
 struct method_row {
     const char *name;
@@ -36,7 +37,7 @@ static double published_speedup(const struct runset *set, const char *name)
     double most = NAN;
     size_t i, k;
     json_array_foreach(list, i, record)
-        if (rec_is(record, "method", name))
+        if (methods_is_named(record, name))
             json_array_foreach(json_object_get(record, "published"), k, claim)
                 most = fmax(most, rec_number(claim, "speedup"));
     return most;

@@ -7,13 +7,14 @@
 #include "lib/record/rec.h"
 #include "lib/report/claims.h"
 #include "lib/report/sections.h"
+#include "lib/setting/methods.h"
 
 static const json_t *find_method(const struct runset *set, const char *name)
 {
     const json_t *list = runset_kind(set, "method"), *record;
     size_t i;
     json_array_foreach(list, i, record)
-        if (name && rec_is(record, "method", name))
+        if (methods_is_named(record, name))
             return record;
     return NULL;
 }

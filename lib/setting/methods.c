@@ -1,6 +1,7 @@
 /* methods.c - see methods.h. A record does not hold the name of its method: the method is found
  * from the settings of the record. A point belongs to a method if the free settings (methods.h) of
- * the point and the settings of the method together give the point. */
+ * the point and one variant of the method together give the point. A variant has one value of each
+ * list of the method. */
 #include "lib/setting/methods.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
-enum { MOST = 256 };
+enum { MOST = 256, VARIANTS_MOST = 64 };
 
 /* 1: a method of the system names the setting. */
 static int is_named(const struct methods *methods, const struct settings_table *table,
@@ -40,6 +41,50 @@ static const char *find_unknown_key(const struct settings_table *table, json_t *
     return NULL;
 }
 
+/* The variants of these settings: an array of objects without lists, in which the list of the last
+ * member changes first. NULL: a list is empty, or there are more than VARIANTS_MOST variants. */
+static json_t *cross_lists(json_t *settings)
+{
+    json_t *all = json_array(), *list, *one;
+    const char *key;
+    json_array_append_new(all, json_deep_copy(settings));
+    json_object_foreach(settings, key, list) {
+        if (!json_is_array(list))
+            continue;
+        json_t *more = json_array(), *value;
+        size_t i, k;
+        json_array_foreach(all, i, one)
+            json_array_foreach(list, k, value) {
+                json_t *variant = json_copy(one);
+                json_object_set(variant, key, value);
+                json_array_append_new(more, variant);
+                if (json_array_size(more) > VARIANTS_MOST)
+                    break;
+            }
+        json_decref(all);
+        all = more;
+    }
+    if (json_array_size(all) >= 1 && json_array_size(all) <= VARIANTS_MOST)
+        return all;
+    json_decref(all);
+    return NULL;
+}
+
+static int check_variants(const struct method *now, const char *where, struct err *e)
+{
+    size_t i;
+    json_t *variant;
+    if (!now->variants)
+        return err_set(e, EXIT_BAD_DATA, "%s: method '%.100s': expected lists of 1 or more values, "
+                       "and at most %d combinations of them", where, now->name, VARIANTS_MOST);
+    json_array_foreach(now->variants, i, variant) {
+        struct settings settings = settings_default(now->table);
+        if (settings_read(&settings, variant, where, e))
+            return -1;
+    }
+    return 0;
+}
+
 static int check(const struct methods *methods, const struct method *now, const char *system,
                  const char *where, struct err *e)
 {
@@ -57,19 +102,22 @@ static int check(const struct methods *methods, const struct method *now, const 
     if (key)
         return err_set(e, EXIT_BAD_DATA, "%s: settings: '%.100s' is not a setting of %s", where,
                        key, system);
-    struct settings settings = settings_default(now->table);
-    return settings_read(&settings, now->settings, where, e);
+    return check_variants(now, where, e);
 }
 
 int methods_take(struct methods *methods, json_t *record, const char *where, struct err *e)
 {
     const char *system = rec_text(record, "system");
     struct method now = {system ? system_named(system) : NULL, rec_text(record, "method"),
-                         record, json_object_get(record, "settings")};
-    if (check(methods, &now, system, where, e))
+                         record, json_object_get(record, "settings"), NULL};
+    now.variants = json_is_object(now.settings) ? cross_lists(now.settings) : NULL;
+    int bad = check(methods, &now, system, where, e);
+    if (!bad && methods->n == MOST)
+        bad = err_set(e, EXIT_BAD_DATA, "%s: expected at most %d methods", where, MOST);
+    if (bad) {
+        json_decref(now.variants);
         return -1;
-    if (methods->n == MOST)
-        return err_set(e, EXIT_BAD_DATA, "%s: expected at most %d methods", where, MOST);
+    }
     methods->v = mem_resize(methods->v, methods->n + 1, sizeof *methods->v);
     now.record = json_incref(record);
     methods->v[methods->n++] = now;
@@ -109,8 +157,10 @@ void methods_gather(struct methods *methods, const json_t *records)
 
 void methods_free(struct methods *methods)
 {
-    for (size_t i = 0; i < methods->n; i++)
+    for (size_t i = 0; i < methods->n; i++) {
+        json_decref(methods->v[i].variants);
         json_decref(methods->v[i].record);
+    }
     free(methods->v);
     *methods = (struct methods){0};
 }
@@ -127,8 +177,8 @@ static int agrees(const json_t *a, const json_t *b)
                : json_equal(a, b);
 }
 
-/* 1: the free settings of the record and the settings of the method together give the record. */
-static int makes_record(const struct methods *methods, const struct method *of,
+/* 1: the free settings of the record and this variant of the method together give the record. */
+static int makes_record(const struct methods *methods, const struct method *of, json_t *variant,
                         const json_t *record)
 {
     const struct settings_table *table = of->table;
@@ -141,7 +191,7 @@ static int makes_record(const struct methods *methods, const struct method *of,
             json_object_set(free_ones, table->row[i].name, value);
     }
     int is = !settings_read(&settings, free_ones, "", &e) &&
-             !settings_read(&settings, of->settings, "", &e);
+             !settings_read(&settings, variant, "", &e);
     if (is)
         settings_put(&settings, made);
     for (size_t i = 0; i < table->n && is; i++)
@@ -164,11 +214,46 @@ const struct method *methods_of(const struct methods *methods, const json_t *rec
     for (size_t i = 0; i < methods->n; i++) {
         const struct setting *length = system_length(methods->v[i].table);
         const json_t *value = json_object_get(record, length->name);
-        if (value && !json_is_null(value) && has_drafter(&methods->v[i], record) &&
-            makes_record(methods, &methods->v[i], record))
-            return &methods->v[i];
+        json_t *variant;
+        size_t k;
+        if (!value || json_is_null(value) || !has_drafter(&methods->v[i], record))
+            continue;
+        json_array_foreach(methods->v[i].variants, k, variant)
+            if (makes_record(methods, &methods->v[i], variant, record))
+                return &methods->v[i];
     }
     return NULL;
+}
+
+char *methods_name(const struct method *method, const json_t *record)
+{
+    struct buf name = {0};
+    const char *key;
+    json_t *list;
+    buf_text(&name, method->name);
+    json_object_foreach(method->settings, key, list) {
+        const json_t *value = json_object_get(record, key);
+        if (!json_is_array(list))
+            continue;
+        buf_text(&name, " ");
+        if (json_is_string(value))
+            buf_text(&name, json_string_value(value));
+        else
+            buf_format(&name, "%.6g", json_number_value(value));
+    }
+    return name.data;
+}
+
+int methods_is_named(const json_t *record, const char *name)
+{
+    const char *method = rec_text(record, "method"), *key;
+    json_t *value;
+    int lists = 0;
+    if (!method || !name || strncmp(name, method, strlen(method)) != 0)
+        return 0;
+    json_object_foreach(json_object_get(record, "settings"), key, value)
+        lists += json_is_array(value);
+    return name[strlen(method)] == (lists ? ' ' : '\0');
 }
 
 int methods_is_base(const struct methods *methods, const struct method *of)
@@ -186,15 +271,28 @@ int methods_points(const struct method *method, const char *const *given, struct
 {
     const struct settings_table *table = method->table;
     const char *rest[SETTINGS_MAX] = {0};
+    struct settings *all = NULL, *more;
+    size_t count = 0, k;
+    json_t *variant;
+    int bad = 0;
     for (size_t i = 0; i < table->n; i++)
         rest[i] = json_object_get(method->settings, table->row[i].name) ? NULL : given[i];
-    if (settings_cross(table, rest, point, n, e))
-        return -1;
-    int bad = 0;
-    for (size_t i = 0; i < *n && !bad; i++)
-        bad = settings_read(&(*point)[i], method->settings, method->name, e) ||
-              settings_check(&(*point)[i], e);
+    json_array_foreach(method->variants, k, variant) {
+        size_t crossed;
+        if (bad || (bad = settings_cross(table, rest, &more, &crossed, e)))
+            break;
+        all = mem_resize(all, count + crossed, sizeof *all);
+        for (size_t i = 0; i < crossed && !bad; i++) {
+            all[count + i] = more[i];
+            bad = settings_read(&all[count + i], variant, method->name, e) ||
+                  settings_check(&all[count + i], e);
+        }
+        count += crossed;
+        free(more);
+    }
     if (bad)
-        free(*point);
+        free(all);
+    *point = bad ? NULL : all;
+    *n = bad ? 0 : count;
     return bad ? -1 : 0;
 }

@@ -4,6 +4,9 @@
  *     {"kind":"method", "method":"dual + factor", "system":"llada",
  *      "settings":{"cache":"dual", "unmask":"factor"}, "source":"...", "published":[...]}
  *
+ * A setting may have a list of values ("lookup":[2, 4, 10]). Then each value is a point of the
+ * method, and all lists are crossed.
+ *
  * A method with a member `drafter` needs a --draft model of the family that this member names.
  * A setting that a method does not name is free (may have any value) in two cases: labels always
  * show it (length, block, batch, contract), or no method of this system in the file names it.
@@ -18,6 +21,7 @@ struct method {
     const struct settings_table *table;
     const char *name;
     json_t *record, *settings; /* settings: borrowed from the record */
+    json_t *variants; /* an array: the settings with one value of each list */
 };
 struct methods {
     struct method *v; /* in the order of the file, with different names and settings */
@@ -34,9 +38,14 @@ void methods_gather(struct methods *methods, const json_t *records);
 void methods_free(struct methods *methods);
 /* The method of a record that has the fields of its system's table, or NULL. */
 const struct method *methods_of(const struct methods *methods, const json_t *record);
+/* "lookup 4": the name of a method, with the value that a record of it has for each setting with a
+ * list. The caller frees. */
+char *methods_name(const struct method *method, const json_t *record);
+/* 1: `name` is the name that methods_name() gives a point of this record of kind method. */
+int methods_is_named(const json_t *record, const char *name);
 /* 1: `of` is the first method of its system; other methods are compared with it. of NULL: 0. */
 int methods_is_base(const struct methods *methods, const struct method *of);
-/* *point = the method at all combinations of the lists in given[] (settings_cross); the caller's to
- * free. -1: EXIT_BAD_USAGE. */
+/* *point = each variant of the method at all combinations of the lists in given[] (settings_cross);
+ * the caller's to free. -1: EXIT_BAD_USAGE. */
 int methods_points(const struct method *method, const char *const *given, struct settings **point,
                    size_t *n, struct err *e);

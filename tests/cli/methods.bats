@@ -39,7 +39,9 @@ three() {
         --methods "$ROOT/data/methods.ndjson" --no-meta > plan
     for s in llada llama; do
         [ "$(jq -s --arg s $s 'map(select(.system == $s))[0].points | length' plan)" -eq \
-          "$(jq -s --arg s $s 'map(select(.system == $s)) | length' "$ROOT/data/methods.ndjson")" ]
+          "$(jq -s --arg s $s 'map(select(.system == $s).settings
+              | [.[] | if type == "array" then length else 1 end] | reduce .[] as $n (1; . * $n))
+              | add' "$ROOT/data/methods.ndjson")" ]
     done
     [ "$(jq -r .source "$ROOT/data/methods.ndjson" | grep -c .)" -eq \
       "$(wc -l < "$ROOT/data/methods.ndjson")" ]
@@ -76,6 +78,36 @@ ids_of_methods() { # FLAGS...
               and (map(select(.factor == 0.5)) | map(.batch) | sort == [1, 2])' plan
 }
 
+@test "each value of a list is a point of its method and has its own name" {
+    { three; method lookup llama '{"cache":"on","lookup":[2,5,10]}'; } > m
+    conforms m
+    "$BIN/schedule" --steps 16 --gen-length 16 --block-length 8 --batch 1,2 --launches 1 \
+        --methods m --no-meta > plan
+    jq -es 'map(select(.system == "llama"))[0].points | map([.batch, .lookup // 0]) | sort ==
+            [[1, 0], [1, 2], [1, 5], [1, 10], [2, 0], [2, 2], [2, 5], [2, 10]]' plan
+    # a record is compared under the name of its value; a value that the list lacks has no name
+    run_of > in
+    jq -c 'if .arch == "llama" and .lookup == 5 then .lookup = 7 | .point += "7" else . end' in |
+        "$BIN/compare" --no-meta --methods m --cost e2e_ns - > out
+    [ "$(jq -r 'select(.metric == "e2e_ns" and .base_setting == "plain").setting' out |
+        sort | paste -sd ,)" = 'lookup 10,lookup 2' ]
+    # two lists are crossed
+    method both llama '{"lookup":[2,5],"lookup_ngram":[1,2,3]}' > m
+    "$BIN/schedule" --gen-length 16 --launches 1 --systems llama --methods m --no-meta |
+        jq -es '.[0].points | map(select(.lookup)) | length == 6'
+}
+
+@test "published speed-ups belong to every value of a list" {
+    three | jq -c 'if .method == "dual-factor" then .settings.factor = [0.5, 2] else . end' > m
+    run_of > in
+    "$BIN/compare" --no-meta --methods m --cost e2e_ns in > by-method
+    "$BIN/report" -q --format markdown in by-method m -o page.md
+    for value in 0.5 2; do
+        grep -q "^| synth:tiny-llada | dual-factor $value |.*9.5 times, a card" page.md
+    done
+    grep -q '^| synth:tiny-llada | factor |.*3 times, a card' page.md
+}
+
 @test "an unknown method is refused" {
     method a llada '{"unmask":"factor"}' > m
     cat m m > twice
@@ -84,6 +116,12 @@ ids_of_methods() { # FLAGS...
     fails 65 "'unmaks' is not a setting of llada" "$BIN/schedule" --methods m
     method a llada '{"unmask":"magic"}' > m
     fails 65 unmask "$BIN/schedule" --methods m
+    method a llama '{"lookup":[]}' > m
+    fails 65 "expected lists of 1 or more values" "$BIN/schedule" --methods m
+    method a llama '{"lookup":[2,"many"]}' > m
+    fails 65 lookup "$BIN/schedule" --methods m
+    method a llama "{\"lookup\":$(seq 65 | jq -sc .)}" > m
+    fails 65 "at most 64 combinations" "$BIN/schedule" --methods m
     method a gpt '{}' > m
     fails 65 "system: expected llama, llada or ltm, got 'gpt'" "$BIN/schedule" --methods m
     echo '{"kind":"metric"}' > m

@@ -177,6 +177,9 @@ valid_svg() {
     looks 'a' 'b dual-factor, batch 4' > other
     [ "$(tail -n 1 two | cut -d ' ' -f 3,4)" = "$(tail -n 1 other | cut -d ' ' -f 3,4)" ]
     [ "$(tail -n 1 two | cut -d ' ' -f 1,2)" != "$(tail -n 1 two | cut -d ' ' -f 3,4)" ]
+    # and so have its values
+    looks 'a wino 0.5' 'b dual-factor 12, batch 4' > values
+    [ "$(tail -n 1 two)" = "$(tail -n 1 values)" ]
 }
 
 @test "every method of data/methods.ndjson has a look of its own" {

@@ -64,8 +64,8 @@ static void name_one(struct contender *contender, const struct methods *methods)
     const char *model = rec_text(contender->about, "model");
     const struct method *method = methods_of(methods, contender->about);
     contender->name = contender->is_plain ? mem_text(model ? model : "plain")
-                      : method                             ? mem_text(method->name)
-                                                           : settings_name(contender->about);
+                      : method             ? methods_name(method, contender->about)
+                                           : settings_name(contender->about);
 }
 
 /* Appends the value of the axis to each name that several points have. */

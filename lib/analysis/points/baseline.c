@@ -44,7 +44,7 @@ static char *setting_of(const struct baseline *baseline, const struct point *poi
 {
     struct buf text = {0};
     if (baseline->methods->n)
-        return mem_text(method ? method->name : "");
+        return method ? methods_name(method, point->about) : mem_text("");
     about_value(&text, json_object_get(point->about, baseline->by));
     return text.data ? text.data : mem_text("");
 }
