@@ -235,11 +235,13 @@ char *methods_name(const struct method *method, const json_t *record)
         const json_t *value = json_object_get(record, key);
         if (!json_is_array(list))
             continue;
-        buf_text(&name, " ");
-        if (json_is_string(value))
-            buf_text(&name, json_string_value(value));
+        if (json_is_number(value))
+            buf_format(&name, " %.6g", json_number_value(value));
         else
-            buf_format(&name, "%.6g", json_number_value(value));
+            buf_format(&name, " %s", json_is_string(value) ? json_string_value(value)
+                                     : json_is_true(value) ? "on"
+                                     : json_is_false(value) ? "off"
+                                                            : "none");
     }
     return name.data;
 }

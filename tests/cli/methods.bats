@@ -120,6 +120,8 @@ ids_of_methods() { # FLAGS...
     fails 65 "expected lists of 1 or more values" "$BIN/schedule" --methods m
     method a llama '{"lookup":[2,"many"]}' > m
     fails 65 lookup "$BIN/schedule" --methods m
+    method a llama '{"lookup":[2,[5]]}' > m
+    fails 65 lookup "$BIN/schedule" --methods m
     method a llama "{\"lookup\":$(seq 65 | jq -sc .)}" > m
     fails 65 "at most 64 combinations" "$BIN/schedule" --methods m
     method a gpt '{}' > m
