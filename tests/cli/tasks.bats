@@ -358,8 +358,17 @@ mbpp@<<response>>@import sys\nsys.stdin.read()
 mbpp@<<response>>@import threading\nt = threading.Thread(target=print)\nt.start()
 mbpp@<<response>>@open('x', 'w').write('y')\nassert open('x').read() == 'y'
 mbpp@<<response>>@print('x' * 8150)
+mbpp@<<response>>@print('\ud800')
+mbpp@<<response>>@import sys\nassert not sys.stdout.encoding and not sys.stderr.encoding
+mbpp@<<response>>@import atexit, os\natexit.register(lambda: os._exit(3))
+mbpp@<<response>>\nassert f.__code__.co_filename == '<string>'@def f(): pass
+mbpp@<<response>>@import os\nos.system('true')
+mbpp@<<response>>@import os\nos.environ['x'] = 'y'
+mbpp@<<response>>@try:\n    exit()\nexcept SystemExit:\n    pass
+mbpp@<<response>>@import resource
+mbpp@<<response>>@import tempfile\ntempfile.NamedTemporaryFile().close()
 END
-    )" = "1 0 0 0 0 0 0 0 0 0 0 1 1 1" ]
+    )" = "1 0 0 0 0 0 0 0 0 0 0 1 1 1 1 1 1 1 0 0 0 0 1" ]
 }
 
 @test "without an interpreter there is no verdict but a reason" {
