@@ -15,7 +15,7 @@
 
 /* ---- a row for each run and goal ---- */
 
-/* Appends "not known: " and the reason. */
+/* "not known: " and the reason. The caller frees. */
 static char *not_known(const char *why)
 {
     return mem_format("not known: %s", why ? why : "not measured");
@@ -28,8 +28,7 @@ static void put_interval(struct page *page, const struct interval *interval, con
     free(reason);
 }
 
-/* The machine, and the number of a run that is not the first of its models there. The caller
- * frees. */
+/* The machine; for the second run of the same models also "run 2". The caller frees. */
 static char *name_of(const struct run *run)
 {
     return run->number > 1 ? mem_format("%s, run %zu", run->machine.name, run->number)
@@ -59,7 +58,7 @@ static void put_goal(struct page *page, const struct runs *runs, const struct ru
     sections_cell(page, &text);
 }
 
-/* Puts X_lat, or between which measured step counts it lies by their verdicts. */
+/* Puts X_lat. If it is unknown: the step counts with verdicts around it. */
 static void put_equal(struct page *page, const struct run_row *row)
 {
     char *text = !isnan(row->faster) && !isnan(row->slower)
@@ -103,7 +102,7 @@ static void put_rows(struct page *page, const struct runs *runs, size_t most)
     page_table(page,
                "Time of an answer, with the least step count that is shown to match LLaMA; if none "
                "is, with the most. A row has the launches of one run: machines are never pooled. "
-               "Brackets are 95 % intervals, those of times over launches.",
+               "Brackets are 95 % intervals. Intervals of times are over launches.",
                sizeof columns / sizeof *columns, columns);
     for (size_t i = 0; i < runs->n_rows && i < most; i++) {
         const struct run_row *row = &runs->row[i];
@@ -205,7 +204,7 @@ static void put_forecasts(struct page *page, const struct runs *runs, size_t mos
                             "(forecast --check writes it).",
                       runs->run[i].machine.name);
     if (runs->not_forecast)
-        page_item(page, "%zu measured points have no forecast; the first: %s.", runs->not_forecast,
+        page_item(page, "%zu checks have no forecast; the first: %s.", runs->not_forecast,
                   sections_dash(runs->why_not));
     if (runs->n_forecasts > most)
         page_text(page, "%zu more rows are on the page of all tables.", runs->n_forecasts - most);
@@ -222,40 +221,52 @@ static char *question_of(const struct runs *runs, const char *title)
                         : mem_format("%s: forecasts beside measurements", title);
 }
 
-/* Counts the verdicts on time at equal quality. */
-static void put_answer(struct page *page, const struct runs *runs)
+/* The index in verdicts[3] of the verdict of a run on time at equal quality; 3: undecided. */
+static size_t verdict_of(const struct run *run)
 {
     static const char *const verdicts[] = {"FASTER", "SLOWER", "SAME"};
+    const json_t *claim;
+    size_t i, which = 0;
+    json_array_foreach(run->claims, i, claim) {
+        if (!rec_is(claim, "name", "card") || !rec_is(claim, "key", "time_at_equal_quality"))
+            continue;
+        while (which < 3 && !rec_is(claim, "verdict", verdicts[which]))
+            which++;
+        return which;
+    }
+    return 3;
+}
+
+/* Appends how many runs have each verdict. */
+static void put_counts(struct buf *text, const struct runs *runs)
+{
     static const char *const words[] = {"faster than LLaMA", "slower than LLaMA",
                                         "as fast as LLaMA"};
-    struct buf text = {0};
-    size_t open = runs->n_runs, counts[3] = {0};
-    int decided = runs->n_runs > 0;
-    for (size_t i = 0; i < runs->n_runs; i++) {
-        const json_t *claim;
-        size_t k;
-        decided &= claims_is_decided(runs->run[i].answer);
-        json_array_foreach(runs->run[i].claims, k, claim)
-            for (size_t which = 0; which < 3; which++)
-                if (rec_is(claim, "key", "time_at_equal_quality") &&
-                    rec_is(claim, "name", "card") && rec_is(claim, "verdict", verdicts[which])) {
-                    counts[which]++;
-                    open--;
-                }
-    }
-    if (runs->n_runs)
-        buf_format(&text, "Each of %zu runs has its own answer. At equal quality LLaDA is ",
-                   runs->n_runs);
-    else
-        buf_text(&text, "Undecided: these records have no claims, so there is no answer");
-    const char *before = "";
+    const char *before = ". At equal quality LLaDA is ";
+    size_t counts[4] = {0};
+    buf_format(text, "Each of %zu runs has its own answer", runs->n_runs);
+    for (size_t i = 0; i < runs->n_runs; i++)
+        counts[verdict_of(&runs->run[i])]++;
     for (size_t which = 0; which < 3; which++)
         if (counts[which]) {
-            buf_format(&text, "%s%s in %zu", before, words[which], counts[which]);
+            buf_format(text, "%s%s in %zu", before, words[which], counts[which]);
             before = ", ";
         }
-    if (open)
-        buf_format(&text, "%snot decided in %zu", before, open);
+    if (counts[3])
+        buf_format(text, "%s%zu of the runs %s not decided", *before == ',' ? "; " : ". ",
+                   counts[3], counts[3] == 1 ? "is" : "are");
+}
+
+static void put_answer(struct page *page, const struct runs *runs)
+{
+    struct buf text = {0};
+    int decided = runs->n_runs > 0;
+    for (size_t i = 0; i < runs->n_runs; i++)
+        decided &= claims_is_decided(runs->run[i].answer);
+    if (runs->n_runs)
+        put_counts(&text, runs);
+    else
+        buf_text(&text, "Undecided: these records have no claims, so there is no answer");
     buf_text(&text, ".");
     page_answer(page, text.data, decided);
     page_terms(page, "LLaDA (diffusion) fills in several tokens a step; LLaMA (autoregressive) "
@@ -311,14 +322,14 @@ void several_tables(struct page *page, const struct runs *runs, const struct run
                     const char *output)
 {
     page_text(page, "Tables of single runs are left out, because they would mix the times of "
-                    "different machines.");
+                    "different runs.");
     if (runs->n_runs) {
         page_section(page, "machines", "Machines");
         put_rows(page, runs, (size_t)-1);
     }
     put_forecasts(page, runs, (size_t)-1);
     if (runs->n_rows <= OVERVIEW_ROWS && runs->n_forecasts <= OVERVIEW_ROWS) {
-        buf_clear(&page->md); /* the main page, which comes first there, has all these rows */
+        buf_clear(&page->md); /* the main page, which comes first in these forms, has these rows */
         buf_clear(&page->tex);
     }
     page_section(page, "records", "Records and commands");

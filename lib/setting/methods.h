@@ -4,8 +4,8 @@
  *     {"kind":"method", "method":"dual + factor", "system":"llada",
  *      "settings":{"cache":"dual", "unmask":"factor"}, "source":"...", "published":[...]}
  *
- * A setting may have a list of values ("lookup":[2, 4, 10]). Then each value is a point of the
- * method, and all lists are crossed.
+ * A setting may have a list of values ("lookup":[2, 5, 10]). Each value is a point of the method;
+ * with several lists, each combination.
  *
  * A method with a member `drafter` needs a --draft model of the family that this member names.
  * A setting that a method does not name is free (may have any value) in two cases: labels always
@@ -38,10 +38,11 @@ void methods_gather(struct methods *methods, const json_t *records);
 void methods_free(struct methods *methods);
 /* The method of a record that has the fields of its system's table, or NULL. */
 const struct method *methods_of(const struct methods *methods, const json_t *record);
-/* "lookup 4": the name of a method, with the value that a record of it has for each setting with a
+/* "lookup 5": the name of a method, with the value that a record of it has for each setting with a
  * list. The caller frees. */
 char *methods_name(const struct method *method, const json_t *record);
-/* 1: `name` is the name that methods_name() gives a point of this record of kind method. */
+/* 1: `name` is the name of this record of kind method; if the method has lists, followed by a space
+ * and values. */
 int methods_is_named(const json_t *record, const char *name);
 /* 1: `of` is the first method of its system; other methods are compared with it. of NULL: 0. */
 int methods_is_base(const struct methods *methods, const struct method *of);

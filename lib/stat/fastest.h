@@ -7,16 +7,17 @@
  *
  * Reason: noise takes part in the choice, so the chosen way looks faster than it is. With intervals
  * for `of` comparisons, all `of` ratios are inside their intervals at once, so the ratio of the
- * chosen way is too. The plain way counts because it competes. If all ways are equal, the others
- * are chosen in (of - 1) / of of all runs. In these runs the interval may lie above the truth in
- * 2.5 %. With two equal ways it does so in 2.3 % of 10,000 simulated runs; if the plain way did not
- * count, in 4.5 %, all of which would call LLaDA slower than it is (tests/unit/test-fastest.c).
+ * chosen way is too. The plain way counts because it competes. If all ways are equal, another way
+ * than plain is chosen with probability (of - 1) / of. The interval may lie above the truth in at
+ * most 2.5 % of such runs. With two equal ways (10,000 simulated runs) it does so in 2.3 % of them;
+ * if the plain way did not count, in 4.5 %. Each such run calls LLaDA slower than it is
+ * (tests/unit/test-fastest.c).
  *
  * Another rule would choose on half of the launches and measure on the other half. Then 5 launches,
  * the least that give an interval (LAUNCH_LEAST), would be 10.
  *
- * The interval is valid, but the chosen way's time is too low in the mean: no sentence may use it
- * without its interval. */
+ * The interval is valid, but the mean time of the chosen way is too low. No sentence may give this
+ * time without the interval. */
 #pragma once
 
 #include <stddef.h>
@@ -25,6 +26,6 @@ struct fastest {
     size_t at; /* the index of the chosen way; n: the plain one */
     size_t of; /* ways with a ratio, the plain one included; 1: there is no other */
 };
-/* ratio[n]: cost of each other way / cost of the plain way, from pairs; NaN: it has no pairs. Of
- * equal ratios the first is chosen; a way that costs as much as the plain one is not. */
+/* ratio[n]: cost of each other way / cost of the plain way, from pairs; NaN: it has no pairs. If
+ * ratios are equal, the first is chosen. A way as dear as the plain one is not chosen. */
 struct fastest fastest_choose(const double *ratio, size_t n);

@@ -10,7 +10,7 @@ source_of()
         machine: {cpu: "Some CPU", cores: 2, fingerprint: $print}}'
 }
 
-@test "times of two machines are refused, those of one in two streams are not" {
+@test "times of two machines are refused, times of one machine in two streams are accepted" {
     state '{}'
     jq -c 'select(.arch == "llada")' run.ndjson > llada
     jq -c 'select(.arch != "llada")' run.ndjson > llama

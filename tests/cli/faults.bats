@@ -163,7 +163,7 @@ ends() { # CODE PID: how a process that runs beside ends
     done
 }
 
-@test "A14: a signal before the first record leaves the earlier output" {
+@test "A14: a signal before the first answer leaves the earlier output" {
     echo old > "$T/out"
     words=("$BIN/gen-llada" -m llada --gen-length 128 --contract fixed --threads 1 prompts
            -o "$T/out")

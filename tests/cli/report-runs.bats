@@ -66,7 +66,7 @@ is() { # WORDS TEXT...: that row is these texts, joined
 @test "the answers of several runs are not pooled" {
     setup_runs
     report a b
-    says 'LLaDA is slower than LLaMA in 1, not decided in 1\.' report.html
+    says 'LLaDA is slower than LLaMA in 1; 1 of the runs is not decided\.' report.html
     says 'AMD A, 2 cores: On this machine LLaDA needs 32 steps to match' report.html
     says 'AMD B, 4 cores: Undecided on B\.' report.html
     # no number of one run stands where it could be taken for that of all
@@ -116,7 +116,7 @@ is() { # WORDS TEXT...: that row is these texts, joined
     row 'AMD EPYC (Zen 5), 2 cores .*int8' | grep -q '9.87 s'
 }
 
-@test "older claims without times say so; other machines of one name are told apart" {
+@test "older claims without times say so; machines with one name are told apart" {
     cp "$CROSSOVER_SHARE/data/demo/stored.ndjson" old
     made 'AMD EPYC (Zen 5), 2 cores' aaaaaaaaaaaa 'if .value then .value *= 2 else . end' > a
     made 'AMD EPYC (Zen 5), 2 cores' bbbbbbbbbbbb . > b

@@ -1,6 +1,6 @@
 /* test-fastest.c - tests the choice of the fastest way and the interval against it, on simulated
- * launches whose truth is known: noise does not win, a way that really is faster does, and the
- * interval holds the truth as often as it says.
+ * launches whose truth is known: a slower way does not win, a faster way does, and the interval
+ * holds the truth as often as it says.
  *
  *     test-fastest          tests
  *     test-fastest 20000    a table of the shares that the tests bound, for so many experiments
@@ -131,7 +131,7 @@ static void test_equal_ways(void)
         }
 }
 
-/* A count without the plain way would break the bound of one end: the test above can see it. */
+/* If plain did not count, one end would miss too often. The test above would fail then. */
 static void test_count(void)
 {
     const struct world two = {2, 0, 0.03};

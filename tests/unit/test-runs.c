@@ -14,9 +14,9 @@ static int close_to(double value, double expected)
 
 /* ---- times ---- */
 
-/* The time of a point with two prompts, the second of which takes four times as long; `slow` is the
- * binary logarithm of what each launch adds. lost: the launches in which the second prompt has no
- * time. task: of the second prompt. */
+/* The times of two prompts, of the tasks "sum" and "story", in `launches` launches. The times of
+ * launch i are multiplied by 2^slow[i]. lost: in so many first launches the second prompt has no
+ * time. task: the task to measure; NULL: all prompts. */
 static struct interval time_of(const double *slow, size_t launches, size_t lost, const char *task)
 {
     json_t *rows = json_array(), *numbers = json_array();
@@ -58,7 +58,7 @@ static void test_times(void)
     ok(close_to(time.value, 200) && close_to(time.lo, 200) && close_to(time.hi, 200),
        "a prompt that some launches lack does not widen the interval");
     time = time_of(even, 5, 5, NULL);
-    ok(isnan(time.value) && isnan(time.lo), "no mean without half of the prompts");
+    ok(isnan(time.value) && isnan(time.lo), "no mean if half of the prompts have no time");
     time = time_of(even, 5, 3, "story");
     ok(close_to(time.value, 400) && isnan(time.lo), "launches without any time do not count");
 }
@@ -175,7 +175,7 @@ static void test_forecasts(void)
     ok(runs.n_forecasts == 2 && runs.machines == 2, "one forecast for each machine and pair");
     ok(close_to(runs.forecast[0].llada.ratio, 3) && close_to(runs.forecast[0].llama.ratio, 0.5) &&
            isnan(runs.forecast[0].equal.ratio),
-       "of LLaDA the most steps count; a ratio is measured / forecast");
+       "LLaDA's largest step count is used; a ratio is measured / forecast");
     ok(close_to(runs.forecast[1].llada.ratio, 2) && isnan(runs.forecast[1].llama.ratio) &&
            !strcmp(runs.forecast[1].machine.name, "C"),
        "a forecast by data sheet does not count");

@@ -154,7 +154,7 @@ static int take_one(struct evidence *evidence, struct repeats *seen, const json_
     return repeats <= 0 && add_record(evidence, record, bad) ? -1 : 1;
 }
 
-/* 1: the record has times or memory of a machine, as claims use them. */
+/* 1: this engine measured the record on a machine. */
 static int is_measured(const json_t *record)
 {
     const char *kind = rec_kind(record);

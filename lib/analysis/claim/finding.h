@@ -88,6 +88,6 @@ int finding_is_decided(const struct versus *versus);
 
 /* 1: the record is a self-test by this clock. A record without a metric used wall time. */
 int finding_selftest_is(const json_t *check, enum pairs_clock clock);
-/* Why the last self-test by the clock that did not pass failed; static. NULL: none failed, or there
- * is none. After a failure no ratio of times by this clock is known: each has this reason. */
+/* Why the last failed self-test by this clock failed; static. NULL: none failed. After a failure
+ * each ratio of times by this clock is unknown, for this reason unless it has another one. */
 const char *finding_selftest(const struct evidence *evidence, enum pairs_clock clock);

@@ -227,8 +227,8 @@ static int is_text(const json_t *check)
     return rec_is(check, "paradigm", "autoregressive");
 }
 
-/* The place of the forecast for this pair: an existing one with the same sizes and formats, and
- * without another model in this role; else a new one. */
+/* The forecast with the machine, sizes and formats of the record, in which the place of its model
+ * is free or has the same model; else a new one. */
 static struct run_forecast *place_of(struct runs *runs, const json_t *check)
 {
     static const char *const sizes[] = {"batch", "new_tokens", "dtype", "quant"};
@@ -314,7 +314,7 @@ static struct run_machine *machine_at(struct runs *runs, size_t i)
     return i < runs->n_runs ? &runs->run[i].machine : &runs->forecast[i - runs->n_runs].machine;
 }
 
-/* Adds the begin of the fingerprint to the names of machines that have the name of another one. */
+/* Adds the first 4 digits of the fingerprint to names that two machines share. */
 static void tell_apart(struct runs *runs)
 {
     const size_t n = runs->n_runs + runs->n_forecasts;

@@ -46,8 +46,8 @@ struct run_beside { double measured, forecast, ratio; }; /* ratio: measured / fo
 /* The forecasts for a pair on a machine under contract fixed, with one batch size. */
 struct run_forecast {
     struct run_machine machine;
-    const json_t *canvas, *text; /* check records of LLaDA with its most steps, and of LLaMA; they
-                                 may be of crossovers only; borrowed; NULL: none */
+    const json_t *canvas, *text; /* check records: LLaDA with its most steps, or its crossover if no
+                                 time is forecast; LLaMA; borrowed; NULL: none */
     struct run_beside llada, llama, equal; /* ns, ns, steps */
 };
 
@@ -60,7 +60,7 @@ struct runs {
     size_t n_forecasts, cap_forecasts;
     size_t machines;          /* machines that have a forecast */
     int is_one_pair;          /* 1: the claims name at most one pair of models */
-    size_t not_forecast;      /* measured points without a forecast */
+    size_t not_forecast;      /* check records without a forecast */
     const char *why_not;      /* the reason of the first of them; borrowed */
 };
 

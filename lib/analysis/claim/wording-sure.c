@@ -29,8 +29,8 @@ const char *wording_fingerprint(const struct evidence *evidence)
     return rec_text(json_object_get(find_generator(evidence), "machine"), "fingerprint");
 }
 
-/* The card that computed the points; NULL: a processor did. A machine may have a card that the run
- * did not use, so the points decide. */
+/* The card that computed the points; NULL: a processor did, or the card has no name. A machine may
+ * have a card that the run did not use, so the points decide. */
 static const char *find_card(const struct evidence *evidence)
 {
     const char *point;

@@ -51,8 +51,8 @@ struct paired pairs_ratio(const struct pairs_point *base, const struct pairs_poi
 /* The mean time of a point in ns: the geometric mean over prompts of the geometric mean over
  * launches. NaN: no times, or more than a tenth of the prompts have no time. */
 double pairs_mean(const struct pairs_point *point, const struct pairs_of *of);
-/* pairs_mean() with its 95 % interval over launches: Student's t on the logarithms of the launches,
- * each without the means of its prompts. A launch counts if at least half of its prompts have a
- * time. lo, hi NaN: fewer than LAUNCH_LEAST launches count. */
+/* pairs_mean() with its 95 % interval: Student's t over launches. The value of a launch is the
+ * mean, over its prompts, of log time minus the mean log time of the prompt. A launch counts if at
+ * least half of its prompts have a time. lo, hi NaN: fewer than LAUNCH_LEAST launches count. */
 struct interval pairs_time(const struct pairs_point *point, const struct pairs_of *of);
 void pairs_free(struct pairs *pairs);
