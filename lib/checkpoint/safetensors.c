@@ -77,7 +77,7 @@ static const char *guess_format(const unsigned char b[8])
                                        : "";
 }
 
-/* Reads the 8 bytes of length and the header. The caller frees *text. */
+/* Reads the 8 bytes of length and the header. The caller frees *text, also after an error. */
 static int read_header(const struct file *of, char **text, size_t *n, struct err *e)
 {
     unsigned char first[8];
@@ -95,11 +95,9 @@ static int read_header(const struct file *of, char **text, size_t *n, struct err
                        of->size, (unsigned long long)length + 8);
     *n = (size_t)length;
     *text = mem_alloc(*n);
-    if (read_all(of->fd, *text, *n, 8)) {
-        free(*text);
-        return err_set(e, EXIT_IO, "%s: read error: %s", of->path, strerror(errno));
-    }
-    return 0;
+    return read_all(of->fd, *text, *n, 8)
+               ? err_set(e, EXIT_IO, "%s: read error: %s", of->path, strerror(errno))
+               : 0;
 }
 
 /* Sets size, mtime and map of a file with an open descriptor. */

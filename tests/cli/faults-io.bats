@@ -129,6 +129,12 @@ of()
     done < <(commands | grep -v write-corpus)
     n=$(of "/llama/config.json>" read "$BIN/gen-llama" -m llama prompts | head -n 1)
     fault 74 "read:error=EIO:when=$n" "$BIN/gen-llama" -m llama prompts
+    calls=$(of "/llama/model.safetensors>" pread64 "$BIN/gen-llama" -m llama prompts)
+    [ "$(wc -w <<< "$calls")" -ge 2 ] # the length of the header, the header
+    for n in $calls; do
+        fault 74 "pread64:error=EIO:when=$n" "$BIN/gen-llama" -m llama prompts
+        grep -q "model.safetensors: read error" "$T/stderr"
+    done
 }
 
 # Counts only the calls of the thread that reads and writes the store. Earlier calls, of a
