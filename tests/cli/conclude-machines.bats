@@ -53,3 +53,24 @@ source_of()
     "$BIN/conclude" --no-meta --quality "$GOALS" host > claims.ndjson
     claim '.name == "question"' '.hardware == "AMD EPYC (Zen 3), 2 cores"'
 }
+
+@test "the question does not name a card that only other points used" {
+    state '{}'
+    jq -c 'if .batch == 8 then .device = "cuda" | .device_name = "NVIDIA X" else . end' \
+        run.ndjson > both
+    "$BIN/conclude" --no-meta --quality "$GOALS" both > claims.ndjson
+    claim '.name == "question"' '.hardware == "AMD EPYC (Zen 3), 2 cores"'
+}
+
+@test "after a failed self-test of elapsed time, processor time needs a self-test of its own" {
+    state '{}'
+    jq -c 'if .kind == "check" and .metric == "e2e_ns" then .verdict = "SLOWER" else . end' \
+        run.ndjson > failed
+    "$BIN/conclude" --no-meta --quality "$GOALS" failed > claims.ndjson
+    says "times the processor time ["
+    jq -c 'select(.kind != "check" or .metric != "cpu_ns")' failed > unchecked
+    "$BIN/conclude" --no-meta --quality "$GOALS" unchecked > claims.ndjson
+    says "Undecided: "
+    no_ratio
+    jq -se 'map(select(.clock).clock) | unique == ["wall"]' claims.ndjson
+}

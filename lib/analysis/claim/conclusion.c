@@ -236,7 +236,7 @@ static void add_first(json_t *list, const struct findings *findings,
     statement_text(claim, "text", &question);
     rec_set_text(claim, "diffusion", ours ? ours->name : NULL);
     rec_set_text(claim, "autoregressive", theirs ? theirs->name : NULL);
-    wording_machine(&machine, findings->evidence);
+    wording_machine(&machine, findings);
     statement_text(claim, "hardware", &machine);
     rec_set_text(claim, "fingerprint", wording_fingerprint(findings->evidence));
     wording_answer(&answer, findings);

@@ -1,7 +1,8 @@
 /* finding.c - see finding.h. All numbers use one clock, so that wall time and processor time are
  * never mixed. If the plan leaves the clock open, wall time is tried first. On a CPU, processor
- * time is used instead if a goal has no ratio of wall times or the self-test of wall time failed,
- * unless processor time gives fewer ratios. */
+ * time is used instead if a goal has no ratio of wall times, or if the self-test of wall time
+ * failed and there is one of processor time. Wall time stays if processor time gives fewer
+ * ratios. */
 #include "lib/analysis/claim/finding.h"
 
 #include <math.h>
@@ -333,6 +334,17 @@ static int is_on_cpu(const struct findings *findings)
     return llama && rec_is(llama->about, "device", "cpu");
 }
 
+/* 1: there is a self-test by this clock, passed or not. */
+static int has_selftest(const struct evidence *evidence, enum pairs_clock clock)
+{
+    const json_t *check;
+    size_t i;
+    json_array_foreach(evidence_list(evidence, "check"), i, check)
+        if (finding_selftest_is(check, clock))
+            return 1;
+    return 0;
+}
+
 void finding_all(struct findings *findings, const struct evidence *evidence,
                  const struct finding_plan *plan)
 {
@@ -341,8 +353,11 @@ void finding_all(struct findings *findings, const struct evidence *evidence,
     take_all(findings, plan, plan->clock < 0 ? PAIRS_WALL : (enum pairs_clock)plan->clock);
     if (plan->clock >= 0 || !is_on_cpu(findings))
         return;
-    const int ratios = count_ratios(findings);
-    int is_enough = ratios && !finding_selftest(evidence, PAIRS_WALL);
+    const int ratios = count_ratios(findings),
+              has_failed = finding_selftest(evidence, PAIRS_WALL) != NULL;
+    int is_enough = ratios && !has_failed;
+    if (has_failed && !has_selftest(evidence, PAIRS_CPU))
+        return; /* processor time was not checked at all */
     for (int i = 0; i < findings->n; i++)
         is_enough &= !findings->v[i].equal.reason;
     if (is_enough)

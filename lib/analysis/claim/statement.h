@@ -17,7 +17,7 @@ void statement_interval(json_t *claim, const struct interval *interval, const ch
 /* Sets task, clock, verdict, interval, launches, prompts and the two points. */
 void statement_versus(json_t *claim, const struct findings *findings, const struct versus *versus);
 /* Sets the mean times of both models with their intervals, and the launches, whether or not there
- * is a ratio. */
+ * is a ratio. A time has all prompts of its point, but a ratio has only those of both points. */
 void statement_times(json_t *claim, const struct versus *versus);
 /* Sets task, quality_metric, margin, margin_relative. */
 void statement_goal(json_t *claim, const struct goal *goal);

@@ -29,22 +29,21 @@ const char *wording_fingerprint(const struct evidence *evidence)
     return rec_text(json_object_get(find_generator(evidence), "machine"), "fingerprint");
 }
 
-/* The card that computed the points; NULL: a processor did, or the card has no name. A machine may
- * have a card that the run did not use, so the points decide. */
-static const char *find_card(const struct evidence *evidence)
+/* The card that computed the answers of plain LLaMA, or of plain LLaDA if there is no LLaMA.
+ * NULL: a processor did, or the card has no name. A card that only other points used does not
+ * count. */
+static const char *find_card(const struct findings *findings)
 {
-    const char *point;
-    json_t *about;
-    json_object_foreach(evidence->points, point, about)
-        if (rec_is(about, "device", "cuda"))
-            return rec_text(about, "device_name");
-    return NULL;
+    const struct contender *llama = contender_plain(&findings->contenders, 0),
+                           *plain = llama ? llama : contender_plain(&findings->contenders, 1);
+    return plain && rec_is(plain->about, "device", "cuda") ? rec_text(plain->about, "device_name")
+                                                           : NULL;
 }
 
-void wording_machine(struct buf *text, const struct evidence *evidence)
+void wording_machine(struct buf *text, const struct findings *findings)
 {
-    const json_t *machine = json_object_get(find_generator(evidence), "machine");
-    const char *gpu = machine ? find_card(evidence) : NULL;
+    const json_t *machine = json_object_get(find_generator(findings->evidence), "machine");
+    const char *gpu = machine ? find_card(findings) : NULL;
     char *cpu = machine ? processor_name(machine) : NULL;
     if (gpu || cpu)
         buf_text(text, gpu ? gpu : cpu);
@@ -67,7 +66,7 @@ void wording_question(struct buf *text, const struct findings *findings)
     buf_text(text, " match ");
     put_model(text, "LLaMA", contender_plain(&findings->contenders, 0));
     buf_text(text, ", and is LLaDA then faster? ");
-    wording_machine(text, findings->evidence);
+    wording_machine(text, findings);
     if (start && strlen(start) >= 10)
         buf_format(text, ", %.10s", start);
 }

@@ -15,7 +15,7 @@ enum { WORDING_MOST = 40 };
 int wording_is_decided(const struct findings *findings);
 /* Each of these functions appends its text. */
 /* "AMD EPYC (Zen 3), 2 cores" */
-void wording_machine(struct buf *text, const struct evidence *evidence);
+void wording_machine(struct buf *text, const struct findings *findings);
 /* The fingerprint of that machine; NULL: unknown. Borrowed. */
 const char *wording_fingerprint(const struct evidence *evidence);
 void wording_question(struct buf *text, const struct findings *findings);
