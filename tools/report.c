@@ -144,15 +144,14 @@ static int fill_pages(struct page *front, struct page *tables, const struct args
                       const struct runset *set, const struct shelf *shelf, struct err *e)
 {
     struct runs runs;
-    int bad = 0;
-    runs_gather(&runs, runset_kind(set, "claim"), runset_kind(set, "forecast"));
-    if (runs_are_several(&runs)) {
+    int bad = runs_gather(&runs, runset_kind(set, "claim"), runset_kind(set, "forecast"), e);
+    if (!bad && runs_are_several(&runs)) {
         begin_tables(tables, args, "All tables of these runs");
         several_tables(tables, &runs, set, args->common.output);
         bad = put_remarks(tables, args->remarks, e);
         page_end(tables);
         several_overview(front, &runs, args->title);
-    } else {
+    } else if (!bad) {
         bad = fill_tables(tables, args, set, shelf, e);
         overview_fill(front, set,
                       &(const struct overview){args->title, shelf, tables, args->embedded});

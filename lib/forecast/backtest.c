@@ -47,6 +47,15 @@ static int write_check(struct backtest *k, const struct forecast_place *place,
     return backtest_put(k, forecast_check(place, batch, known, why), known, e);
 }
 
+/* Writes that the known value has no forecast from this hardware. */
+static int write_none(struct backtest *k, const char *hardware, const struct forecast_known *known,
+                      const char *why, struct err *e)
+{
+    json_t *record = forecast_check(NULL, NULL, known, why);
+    rec_set_text(record, "hardware", hardware);
+    return backtest_put(k, record, known, e);
+}
+
 /* ---- points ---- */
 
 static struct forecast_known known_value(const struct fraction_point *point, const char *name,
@@ -56,7 +65,8 @@ static struct forecast_known known_value(const struct fraction_point *point, con
                *host = source_machine(point->about);
     return (struct forecast_known){"measurement", name,
                                    device ? device : host ? host : "this program on a host",
-                                   metric, "all_slots", value, NULL, host};
+                                   metric, "all_slots", value, NULL, host,
+                                   !about_is_plain(point->about)};
 }
 
 /* Sets *place and *batch for a measured point on the hardware. -1: not possible; the reason is
@@ -112,12 +122,12 @@ static int check_point(struct backtest *k, const struct checkpoint *model,
     struct err bad = {0};
     const char *why = choose_ceilings(k, point, by_sheet, &hardware);
     if (why)
-        return by_sheet ? 0 : write_check(k, NULL, NULL, &known, why, e);
+        return by_sheet ? 0 : write_none(k, "measured", &known, why, e);
     if (!settle_point(k, point, model, &hardware, &place, &batch, &why, k->out ? e : &bad))
         return write_check(k, &place, &batch, &known, NULL, e);
     if (!why)
         return k->out ? -1 : 0;
-    return write_check(k, NULL, NULL, &known, why, e);
+    return write_none(k, hardware.name, &known, why, e);
 }
 
 /* The checkpoint of the model that the record names; NULL: it was not given. */

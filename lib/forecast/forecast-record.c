@@ -188,6 +188,8 @@ static json_t *put_reference(json_t *record, const struct forecast_known *known,
     rec_set_text(record, "source", known->source);
     if (known->machine)
         rec_set_text(record, "measured_on", known->machine);
+    if (known->is_changed)
+        json_object_set_new(record, "is_plain", json_false());
     rec_set_text(record, "metric", known->metric);
     rec_set_text(record, "counting", known->counting);
     json_object_set_new(record, "assumed",

@@ -35,6 +35,7 @@ struct forecast_known {
     double value;
     const json_t *assumed; /* NULL: no assumptions */
     const char *machine;   /* NULL: unknown, or a publication */
+    int is_changed;        /* 1: a measured point whose decoding is not plain (about_is_plain()) */
 };
 /* A record with a known value and its forecast; the caller's reference. place NULL: no forecast is
  * possible, for the reason `why`. */

@@ -45,7 +45,8 @@ static struct forecast_known known_of(const json_t *row)
 {
     return (struct forecast_known){"publication", rec_text(row, "name"), rec_text(row, "source"),
                                    rec_text(row, "metric"), rec_text(row, "counting"),
-                                   rec_number(row, "value"), json_object_get(row, "assumed"), NULL};
+                                   rec_number(row, "value"), json_object_get(row, "assumed"), NULL,
+                                   0};
 }
 
 static const struct hardware *hardware_of(const struct backtest *k, const json_t *row)

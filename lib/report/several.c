@@ -204,8 +204,9 @@ static void put_forecasts(struct page *page, const struct runs *runs, size_t mos
                             "(forecast --check writes it).",
                       runs->run[i].machine.name);
     if (runs->not_forecast)
-        page_item(page, "%zu checks have no forecast; the first: %s.", runs->not_forecast,
-                  sections_dash(runs->why_not));
+        page_item(page, runs->not_forecast == 1 ? "%zu check has no forecast: %s."
+                                                : "%zu checks have no forecast; the first: %s.",
+                  runs->not_forecast, sections_dash(runs->why_not));
     if (runs->n_forecasts > most)
         page_text(page, "%zu more rows are on the page of all tables.", runs->n_forecasts - most);
 }

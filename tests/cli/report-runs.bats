@@ -129,3 +129,52 @@ is() { # WORDS TEXT...: that row is these texts, joined
     done
     says 'Older claims name no models' report.html
 }
+
+@test "a LLaMA with lookup is not shown beside a forecast of plain decoding" {
+    local measured=$CROSSOVER_SHARE/data/measured/gpu-8b-h200.ndjson
+    jq -c 'select(.kind == "metric" and .paradigm == "autoregressive" and .batch == 8)
+        | .lookup = 10 | .point = "00000000000f" | .config += " lookup=10" | .workload = "f"
+        | if .metric == "e2e_ns" then .value /= 4 else . end' "$measured" > lookup
+    "$BIN/forecast" -q --no-meta --check "$measured" lookup \
+        "$CROSSOVER_SHARE/data/measured/cpu-8b-zen5.ndjson" > checks
+    jq -se 'map(select(.what == "check" and .against == "measurement" and .is_plain == false))
+        | length > 0 and all(.name | test("lookup=10"))' checks
+    report checks
+    row 'NVIDIA H200.*batch 8' | grep -qF '|638 ms|'
+    lacks '159 ms' report.md
+}
+
+@test "a point that cannot be forecast is counted once, a crossover is not counted" {
+    jq -c 'if .paradigm == "masked_diffusion" and .steps == 16 and .batch == 8
+        then .suffix = "grow" else . end' \
+        "$CROSSOVER_SHARE/data/measured/gpu-8b-h200.ndjson" > grown
+    "$BIN/forecast" -q --no-meta --check grown \
+        "$CROSSOVER_SHARE/data/measured/cpu-8b-zen5.ndjson" > checks
+    jq -se 'map(select(.what == "check" and .against == "measurement" and .value == null)
+        | .hardware == "measured") | sort == [false, true]' checks
+    report checks
+    says '1 check has no forecast: only suffix all' report.html
+}
+
+@test "claims without a question are a run of their own" {
+    made 'AMD A, 2 cores' aaaaaaaaaaaa . > a
+    made x y 'select(.name != "question") | if .name == "answer" then .text = "Other answer."
+        else . end' > b
+    report a b
+    says 'AMD A, 2 cores: On this machine LLaDA needs 32 steps to match' report.html
+    says 'a machine: Other answer\.' report.html
+    # also beside forecasts of several machines
+    "$BIN/forecast" -q --no-meta --check \
+        "$CROSSOVER_SHARE"/data/measured/{cpu-8b-zen5,gpu-8b-h200}.ndjson > checks
+    report b checks
+    lacks -q 'these records have no claims' report.html
+    says 'Other answer\.' report.html
+}
+
+@test "more runs than the limit are refused at once" {
+    jq -nc 'range(100000) | {schema: "crossover/1", kind: "claim", run: "r", name: "question",
+        primary: true, decided: true, text: "\(.)"}' > many
+    run timeout 60 "$BIN/report" -o report.html many
+    [ "$status" -eq 65 ]
+    [[ "$output" == *'claims: expected at most 256 runs, got more'* ]]
+}

@@ -114,20 +114,26 @@ static json_t *forecast_of(const char *source, const char *host, const char *mod
     return check;
 }
 
+static void gather(struct runs *runs, const json_t *list, const json_t *checks)
+{
+    struct err e = {0};
+    ok(!runs_gather(runs, list, checks, &e), "gathered %s", e.text);
+}
+
 static void test_rows(void)
 {
     json_t *list = json_array();
     struct runs runs;
     append_run(list, "aaaaaaaaaaaa");
-    runs_gather(&runs, list, NULL);
+    gather(&runs, list, NULL);
     ok(runs.n_runs == 1 && runs.n_rows == 2 && !runs_are_several(&runs), "one run is not several");
     runs_free(&runs);
     append_run(list, "aaaaaaaaaaaa");
-    runs_gather(&runs, list, NULL);
+    gather(&runs, list, NULL);
     ok(runs.n_runs == 1, "the same claims count once");
     runs_free(&runs);
     append_run(list, "bbbbbbbbbbbb");
-    runs_gather(&runs, list, NULL);
+    gather(&runs, list, NULL);
     ok(runs.n_runs == 2 && runs.n_rows == 4 && runs_are_several(&runs),
        "a row for each run and goal");
     const struct run_row *row = runs.row;
@@ -171,7 +177,7 @@ static void test_forecasts(void)
     json_object_set_new(none, "value", json_null());
     json_object_set_new(none, "value_reason", json_string("no ceiling"));
     json_array_append_new(checks, none);
-    runs_gather(&runs, list, checks);
+    gather(&runs, list, checks);
     ok(runs.n_forecasts == 2 && runs.machines == 2, "one forecast for each machine and pair");
     ok(close_to(runs.forecast[0].llada.ratio, 3) && close_to(runs.forecast[0].llama.ratio, 0.5) &&
            isnan(runs.forecast[0].equal.ratio),
@@ -185,8 +191,143 @@ static void test_forecasts(void)
     ok(runs.not_forecast == 1 && !strcmp(runs.why_not, "no ceiling"),
        "a point without a forecast is counted");
     runs_free(&runs);
-    runs_gather(&runs, NULL, checks);
+    gather(&runs, NULL, checks);
     ok(runs_are_several(&runs), "forecasts for two machines need no claims");
+    runs_free(&runs);
+    json_decref(list);
+    json_decref(checks);
+}
+
+/* A check on machine E. Other members are those of the JSON text. */
+static void append_check(json_t *checks, const char *model, double steps, double measured,
+                         const char *members)
+{
+    json_t *check = forecast_of("E, 2 cores (aaaaaaaaaaaa)", "E, 2 cores (aaaaaaaaaaaa)", model,
+                                steps, measured), *more = json_loads(members, 0, NULL);
+    json_object_update(check, more);
+    json_decref(more);
+    json_array_append_new(checks, check);
+}
+
+static void test_pairs_of_forecasts(void)
+{
+    json_t *checks = json_array();
+    struct runs runs;
+    append_check(checks, "a", 0, 5, "{\"prompt_tokens\": 64}");
+    append_check(checks, "d", 4, 20, "{\"prompt_tokens\": 64, \"block_length\": 32}");
+    append_check(checks, "d", 4, 30, "{\"prompt_tokens\": 64, \"block_length\": 128}");
+    append_check(checks, "a", 0, 99, "{\"prompt_tokens\": 64, \"is_plain\": false}");
+    append_check(checks, "a", 0, 7, "{\"prompt_tokens\": 128}");
+    append_check(checks, "d", 0, 0, "{\"value\": null, \"metric\": \"steps\"}");
+    append_check(checks, "d", 0, 0, "{\"value\": null, \"hardware\": \"c-sheet\"}");
+    gather(&runs, NULL, checks);
+    ok(runs.n_forecasts == 3 && close_to(runs.forecast[0].llada.measured, 20) &&
+           close_to(runs.forecast[1].llada.measured, 30) && !runs.forecast[2].canvas,
+       "models with other prompt lengths or block lengths share no row");
+    ok(close_to(runs.forecast[0].llama.measured, 5) && close_to(runs.forecast[1].llama.measured, 5),
+       "LLaMA stands beside each LLaDA of its sizes, and only with plain decoding");
+    ok(!runs.not_forecast, "a crossover, or a data sheet, is no point without a forecast");
+    runs_free(&runs);
+    json_array_clear(checks);
+    json_array_append_new(checks, forecast_of("C", "E, 2 cores (aaaaaaaaaaaa)", "d", 4, 20));
+    gather(&runs, NULL, checks);
+    runs_free(&runs);
+    append_check(checks, "d", 4, 20, "{}");
+    gather(&runs, NULL, checks);
+    ok(runs.n_forecasts == 2 && runs.machines == 1, "a card and its host are one machine");
+    runs_free(&runs);
+    json_decref(checks);
+}
+
+static void test_machines(void)
+{
+    json_t *list = json_array(), *checks = json_array();
+    struct runs runs;
+    append_run(list, "aaaaaaaaaaaa");
+    append_run(list, "bbbbbbbbbbbb");
+    json_array_append_new(checks, forecast_of("C", "E, 2 cores (aaaaaaaaaaaa)", "d", 4, 20));
+    gather(&runs, list, checks);
+    ok(!runs.run[0].is_forecast, "a forecast for a card is none for the processor of its host");
+    runs_free(&runs);
+    json_object_del(json_array_get(list, 0), "fingerprint");
+    gather(&runs, list, NULL);
+    ok(!strcmp(runs.run[0].machine.name, "E, 2 cores") &&
+           !strcmp(runs.run[1].machine.name, "E, 2 cores"),
+       "an unknown fingerprint shows no second machine");
+    runs_free(&runs);
+    json_decref(list);
+    json_decref(checks);
+}
+
+static void test_no_question(void)
+{
+    json_t *list = json_array(), *other = json_array();
+    struct runs runs;
+    append_run(list, "aaaaaaaaaaaa");
+    append_run(other, "aaaaaaaaaaaa");
+    json_array_remove(other, 0);
+    json_object_set_new(json_array_get(other, 0), "text", json_string("two"));
+    json_array_extend(list, other);
+    gather(&runs, list, NULL);
+    ok(runs.n_runs == 2 && runs.n_rows == 4 && !strcmp(runs.run[1].machine.name, "a machine"),
+       "a second answer without a question is a second run");
+    runs_free(&runs);
+    json_array_remove(list, 0);
+    gather(&runs, list, NULL);
+    ok(runs.n_runs == 2 && !runs.run[0].question && runs.run[0].answer,
+       "claims before the first question are a run");
+    runs_free(&runs);
+    json_decref(list);
+    json_decref(other);
+}
+
+static void test_verdicts(void)
+{
+    json_t *list = json_array();
+    struct runs runs;
+    append_run(list, "aaaaaaaaaaaa");
+    json_object_set_new(json_array_get(list, 8), "key", json_string("inf steps"));
+    gather(&runs, list, NULL);
+    ok(isnan(runs.row[0].faster) && close_to(runs.row[0].slower, 8),
+       "a step count has digits only");
+    runs_free(&runs);
+    json_object_set_new(json_array_get(list, 8), "key", json_string("32 steps"));
+    gather(&runs, list, NULL);
+    ok(isnan(runs.row[0].faster) && isnan(runs.row[0].slower) && runs.row[0].no_equal &&
+           !strcmp(runs.row[0].no_equal, "contradictory verdicts"),
+       "slower at 8 steps and faster at 32 give no place of equal time");
+    runs_free(&runs);
+    json_decref(list);
+}
+
+static void test_limits(void)
+{
+    json_t *list = json_array(), *checks = json_array();
+    struct runs runs;
+    struct err e = {0};
+    for (int i = 0; i <= RUNS_MOST; i++) {
+        json_array_append_new(list, json_pack("{s:s, s:i}", "name", "question", "number", i));
+        append_check(checks, "d", 4, 20, "{}");
+        json_object_set_new(json_array_get(checks, (size_t)i), "batch", json_integer(i + 1));
+    }
+    ok(runs_gather(&runs, list, NULL, &e) && e.code == EXIT_BAD_DATA && strstr(e.text, "256 runs"),
+       "too many runs are refused: %s", e.text);
+    runs_free(&runs);
+    e = (struct err){0};
+    ok(runs_gather(&runs, NULL, checks, &e) && e.code == EXIT_BAD_DATA && strstr(e.text, "256"),
+       "so are too many forecasts: %s", e.text);
+    runs_free(&runs);
+    json_array_remove(list, 0);
+    json_array_remove(checks, 0);
+    gather(&runs, list, checks);
+    ok(runs.n_runs == RUNS_MOST && runs.n_forecasts == RUNS_MOST, "as many as the limit are not");
+    runs_free(&runs);
+    json_array_clear(list);
+    for (int i = 0; i < 9; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s}", "name", "crossing", "key", "X_q"));
+    e = (struct err){0};
+    ok(runs_gather(&runs, list, NULL, &e) && e.code == EXIT_BAD_DATA, "nor more than 8 goals: %s",
+       e.text);
     runs_free(&runs);
     json_decref(list);
     json_decref(checks);
@@ -197,5 +338,10 @@ int main(void)
     test_times();
     test_rows();
     test_forecasts();
+    test_pairs_of_forecasts();
+    test_machines();
+    test_no_question();
+    test_verdicts();
+    test_limits();
     return tap_done();
 }

@@ -4,9 +4,11 @@
 #include "lib/analysis/claim/runs.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/claim/goal.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
@@ -48,14 +50,18 @@ static const json_t *find_claim(const json_t *claims, const char *name)
 }
 
 /* Adds the run, unless an equal one came before. Takes over the reference. */
-static void add_run(struct runs *runs, json_t *claims)
+static int add_run(struct runs *runs, json_t *claims, struct err *e)
 {
     for (size_t i = 0; i < runs->n_runs; i++)
         if (json_equal(runs->run[i].claims, claims)) {
             json_decref(claims);
-            return;
+            return 0;
         }
-    const json_t *question = json_array_get(claims, 0);
+    if (runs->n_runs == RUNS_MOST) {
+        json_decref(claims);
+        return err_set(e, EXIT_BAD_DATA, "claims: expected at most %d runs, got more", RUNS_MOST);
+    }
+    const json_t *question = find_claim(claims, "question");
     MEM_GROW(runs->run, runs->n_runs, runs->cap_runs);
     runs->run[runs->n_runs] = (struct run){
         .machine = {text_or(rec_text(question, "hardware"), "a machine"),
@@ -63,24 +69,28 @@ static void add_run(struct runs *runs, json_t *claims)
         .number = 1 + count_before(runs, question), .claims = claims, .question = question,
         .answer = find_claim(claims, "answer"), .sure = find_claim(claims, "sure")};
     runs->n_runs++;
+    return 0;
 }
 
-static void gather_runs(struct runs *runs, const json_t *claims)
+static int gather_runs(struct runs *runs, const json_t *claims, struct err *e)
 {
     json_t *open = NULL;
     const json_t *claim;
     size_t i;
+    int has_answer = 0, bad = 0;
     json_array_foreach(claims, i, claim) {
-        if (rec_is(claim, "name", "question")) {
-            if (open)
-                add_run(runs, open);
-            open = json_array();
+        const int is_answer = rec_is(claim, "name", "answer");
+        if (!open || rec_is(claim, "name", "question") || (is_answer && has_answer)) {
+            bad = bad || (open && add_run(runs, open, e));
+            open = bad ? NULL : json_array();
+            has_answer = 0;
         }
-        if (open)
-            json_array_append(open, (json_t *)claim);
+        if (bad)
+            return -1;
+        has_answer |= is_answer;
+        json_array_append(open, (json_t *)(uintptr_t)claim);
     }
-    if (open)
-        add_run(runs, open);
+    return open ? add_run(runs, open, e) : 0;
 }
 
 /* ---- rows ---- */
@@ -96,9 +106,8 @@ static int same_task(const json_t *a, const json_t *b)
 static double steps_of(const json_t *claim)
 {
     const char *key = rec_text(claim, "key");
-    char *end = NULL;
-    double steps = key ? strtod(key, &end) : (double)NAN;
-    return key && end != key && !strcmp(end, " steps") ? steps : (double)NAN;
+    const size_t digits = key ? strspn(key, "0123456789") : 0;
+    return digits && !strcmp(key + digits, " steps") ? strtod(key, NULL) : (double)NAN;
 }
 
 /* The ratio that conclude declares for the goal; NULL: none. */
@@ -134,7 +143,8 @@ static struct interval interval_of(const json_t *claim, const char *value, const
                              rec_number(claim, hi)};
 }
 
-/* Sets where LLaDA takes as long as LLaMA: by X_lat, else by the verdicts on the step counts. */
+/* Sets where LLaDA takes as long as LLaMA: by X_lat, else by the verdicts on the step counts. These
+ * are exploratory and may contradict each other; then they bound nothing. */
 static void find_equal(struct run_row *row)
 {
     const json_t *claim;
@@ -147,16 +157,16 @@ static void find_equal(struct run_row *row)
         double steps = rec_is(claim, "name", "ratio") ? steps_of(claim) : (double)NAN;
         if (rec_is(claim, "verdict", "FASTER"))
             row->faster = fmax(row->faster, steps);
-    }
-    json_array_foreach(row->run->claims, i, claim) {
-        double steps = rec_is(claim, "name", "ratio") ? steps_of(claim) : (double)NAN;
-        if (same_task(claim, row->goal) && rec_is(claim, "verdict", "SLOWER") &&
-            !(steps <= row->faster))
+        if (rec_is(claim, "verdict", "SLOWER"))
             row->slower = fmin(row->slower, steps);
     }
+    const int contradict = row->slower <= row->faster;
+    if (contradict)
+        row->faster = row->slower = (double)NAN;
     if (isnan(row->equal.value) && isnan(row->faster) && isnan(row->slower))
-        row->no_equal = row->no_ratio ? row->no_ratio
-                                      : "no verdict at any step count";
+        row->no_equal = contradict      ? "contradictory verdicts"
+                        : row->no_ratio ? row->no_ratio
+                                        : "no verdict at any step count";
 }
 
 static void add_row(struct runs *runs, const struct run *run, const json_t *goal)
@@ -182,15 +192,22 @@ static void add_row(struct runs *runs, const struct run *run, const json_t *goal
     runs->row[runs->n_rows++] = row;
 }
 
-static void gather_rows(struct runs *runs)
+static int gather_rows(struct runs *runs, struct err *e)
 {
     for (size_t i = 0; i < runs->n_runs; i++) {
         const json_t *claim;
         size_t k;
-        json_array_foreach(runs->run[i].claims, k, claim)
-            if (rec_is(claim, "name", "crossing") && rec_is(claim, "key", "X_q"))
-                add_row(runs, &runs->run[i], claim);
+        int goals = 0;
+        json_array_foreach(runs->run[i].claims, k, claim) {
+            if (!rec_is(claim, "name", "crossing") || !rec_is(claim, "key", "X_q"))
+                continue;
+            if (goals++ == GOALS_MAX)
+                return err_set(e, EXIT_BAD_DATA, "claims: expected at most %d goals (X_q) a run, "
+                               "got more", GOALS_MAX);
+            add_row(runs, &runs->run[i], claim);
+        }
     }
+    return 0;
 }
 
 /* ---- forecasts ---- */
@@ -227,83 +244,145 @@ static int is_text(const json_t *check)
     return rec_is(check, "paradigm", "autoregressive");
 }
 
-/* The forecast with the machine, sizes and formats of the record, in which the place of its model
- * is free or has the same model; else a new one. */
-static struct run_forecast *place_of(struct runs *runs, const json_t *check)
+/* 1: the check has the machine and the sizes of the forecast; block 1: and its block length, which
+ * only LLaDA has. */
+static int is_alike(const struct run_forecast *forecast, const struct run_machine *machine,
+                    const json_t *check, int block)
 {
-    static const char *const sizes[] = {"batch", "new_tokens", "dtype", "quant"};
-    struct run_machine machine = machine_of(check);
-    for (size_t i = 0; i < runs->n_forecasts; i++) {
-        struct run_forecast *forecast = &runs->forecast[i];
-        const json_t *other = forecast->canvas ? forecast->canvas : forecast->text;
-        const json_t *rival = is_text(check) ? forecast->text : forecast->canvas;
-        int same = !strcmp(forecast->machine.name, machine.name) &&
-                   same_print(&forecast->machine, &machine) &&
-                   (!rival || rec_same(rival, check, "model"));
-        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
-            same = same && rec_same(other, check, sizes[k]);
-        if (same) {
-            free_machine(&machine);
-            return forecast;
-        }
-    }
-    int known = 0;
-    for (size_t i = 0; i < runs->n_forecasts; i++)
-        known |= !strcmp(runs->forecast[i].machine.name, machine.name) &&
-                 same_print(&runs->forecast[i].machine, &machine);
-    runs->machines += known ? 0 : 1;
+    static const char *const sizes[] = {"batch", "prompt_tokens", "new_tokens", "dtype", "quant"};
+    const json_t *other = forecast->canvas ? forecast->canvas : forecast->text;
+    int same = !strcmp(forecast->machine.name, machine->name) &&
+               same_print(&forecast->machine, machine) &&
+               (!block || rec_same(other, check, "block_length"));
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        same = same && rec_same(other, check, sizes[i]);
+    return same;
+}
+
+/* 1: a card and its host have one fingerprint. Without fingerprints the names decide. */
+static int same_machine(const struct run_machine *a, const struct run_machine *b)
+{
+    return a->print && b->print ? same_print(a, b) : !strcmp(a->name, b->name);
+}
+
+/* A new forecast; takes over the machine. NULL: too many, *e. */
+static struct run_forecast *new_forecast(struct runs *runs, struct run_machine *machine,
+                                         struct err *e)
+{
     static const struct run_beside none = {NAN, NAN, NAN};
+    int known = 0;
+    if (runs->n_forecasts == RUNS_MOST) {
+        free_machine(machine);
+        err_set(e, EXIT_BAD_DATA, "forecasts: expected at most %d pairs of models and sizes, got "
+                "more", RUNS_MOST);
+        return NULL;
+    }
+    for (size_t i = 0; i < runs->n_forecasts; i++)
+        known |= same_machine(&runs->forecast[i].machine, machine);
+    runs->machines += known ? 0 : 1;
     MEM_GROW(runs->forecast, runs->n_forecasts, runs->cap_forecasts);
     runs->forecast[runs->n_forecasts] = (struct run_forecast){
-        .machine = machine, .llada = none, .llama = none, .equal = none};
+        .machine = *machine, .llada = none, .llama = none, .equal = none};
     return &runs->forecast[runs->n_forecasts++];
 }
 
-static void add_forecast(struct runs *runs, const json_t *check)
+static struct run_beside beside_of(const json_t *check)
 {
-    const struct run_beside beside = {
-        rec_number(check, "reference_value"), rec_number(check, "value"),
-        rec_number(check, "reference_value") / rec_number(check, "value")};
-    struct run_forecast *forecast = place_of(runs, check);
-    if (rec_is(check, "metric", "steps")) {
-        forecast->equal = beside;
-        forecast->canvas = forecast->canvas ? forecast->canvas : check;
-    } else if (is_text(check)) {
-        forecast->llama = beside;
-        forecast->text = check;
-    } else if (isnan(forecast->llada.forecast) ||
-               rec_number(check, "steps") > rec_number(forecast->canvas, "steps")) {
-        forecast->llada = beside;
-        forecast->canvas = check;
-    }
+    const double measured = rec_number(check, "reference_value"),
+                 forecast = rec_number(check, "value");
+    return (struct run_beside){measured, forecast, measured / forecast};
 }
 
-static void gather_forecasts(struct runs *runs, const json_t *forecasts)
+/* Adds a time of LLaDA, or its steps of equal time. */
+static int add_canvas(struct runs *runs, const json_t *check, struct err *e)
+{
+    struct run_machine machine = machine_of(check);
+    struct run_forecast *forecast = NULL;
+    for (size_t i = 0; i < runs->n_forecasts && !forecast; i++)
+        if (rec_same(runs->forecast[i].canvas, check, "model") &&
+            is_alike(&runs->forecast[i], &machine, check, 1))
+            forecast = &runs->forecast[i];
+    if (forecast)
+        free_machine(&machine);
+    else if (!(forecast = new_forecast(runs, &machine, e)))
+        return -1;
+    forecast->canvas = forecast->canvas ? forecast->canvas : check;
+    if (rec_is(check, "metric", "steps")) {
+        forecast->equal = beside_of(check);
+    } else if (isnan(forecast->llada.forecast) ||
+               rec_number(check, "steps") > rec_number(forecast->canvas, "steps")) {
+        forecast->llada = beside_of(check);
+        forecast->canvas = check;
+    }
+    return 0;
+}
+
+/* Adds a time of LLaMA to every forecast of LLaDA with its sizes; if there is none, on its own. */
+static int add_text(struct runs *runs, const json_t *check, struct err *e)
+{
+    struct run_machine machine = machine_of(check);
+    int added = 0;
+    for (size_t i = 0; i < runs->n_forecasts; i++) {
+        struct run_forecast *forecast = &runs->forecast[i];
+        if ((forecast->text && !rec_same(forecast->text, check, "model")) ||
+            !is_alike(forecast, &machine, check, 0))
+            continue;
+        forecast->llama = beside_of(check);
+        forecast->text = check;
+        added = 1;
+    }
+    if (added) {
+        free_machine(&machine);
+        return 0;
+    }
+    struct run_forecast *forecast = new_forecast(runs, &machine, e);
+    if (!forecast)
+        return -1;
+    forecast->llama = beside_of(check);
+    forecast->text = check;
+    return 0;
+}
+
+/* 1: the record checks the time of a plain point, or its steps of equal time, under the measured
+ * ceilings of its machine. */
+static int is_measured(const json_t *check)
+{
+    return rec_is(check, "what", "check") && rec_is(check, "against", "measurement") &&
+           rec_is(check, "hardware", "measured") &&
+           (rec_is(check, "metric", "e2e_ns") || rec_is(check, "metric", "steps")) &&
+           !json_is_false(json_object_get(check, "is_plain"));
+}
+
+static int gather_forecasts(struct runs *runs, const json_t *forecasts, struct err *e)
 {
     const json_t *check;
     size_t i;
     json_array_foreach(forecasts, i, check) {
-        if (!rec_is(check, "what", "check") || !rec_is(check, "against", "measurement"))
+        if (!is_measured(check))
             continue;
-        if (isnan(rec_number(check, "value"))) {
+        if (!isnan(rec_number(check, "value"))) {
+            if (!is_text(check) && rec_is(check, "cache", "none") && add_canvas(runs, check, e))
+                return -1;
+        } else if (rec_is(check, "metric", "e2e_ns")) {
             runs->why_not = runs->not_forecast++ ? runs->why_not : rec_text(check, "value_reason");
-            continue;
         }
-        if (rec_is(check, "hardware", "measured") &&
-            (is_text(check) || rec_is(check, "cache", "none")))
-            add_forecast(runs, check);
     }
+    json_array_foreach(forecasts, i, check) /* now all forecasts of LLaDA are known */
+        if (is_measured(check) && is_text(check) && !isnan(rec_number(check, "value")) &&
+            add_text(runs, check, e))
+            return -1;
+    return 0;
 }
 
-/* 1: the forecast is for the machine of the run. Without a fingerprint the names must agree: that
- * of a processor with its cores, or that of a card, which claims name with the cores of the
- * host. */
+/* 1: the forecast is for the machine of the run: the fingerprints agree if both are known, and so
+ * do the names, because a card and its host share a fingerprint. Claims name a card with the cores
+ * of its host. */
 static int is_of_machine(const struct run_machine *run, const struct run_machine *forecast)
 {
     const size_t n = strlen(forecast->name);
-    const int same = !strncmp(run->name, forecast->name, n) &&
-                     (!run->name[n] || run->name[n] == ',');
-    return run->print && forecast->print ? !strcmp(run->print, forecast->print) : same;
+    const int other = run->print && forecast->print && !same_print(run, forecast);
+    return !other && !strncmp(run->name, forecast->name, n) &&
+           (!run->name[n] || run->name[n] == ',');
 }
 
 /* ---- names ---- */
@@ -314,7 +393,8 @@ static struct run_machine *machine_at(struct runs *runs, size_t i)
     return i < runs->n_runs ? &runs->run[i].machine : &runs->forecast[i - runs->n_runs].machine;
 }
 
-/* Adds the first 4 digits of the fingerprint to names that two machines share. */
+/* Adds the first 4 digits of the fingerprint to names that two machines share. An unknown
+ * fingerprint shows no second machine. */
 static void tell_apart(struct runs *runs)
 {
     const size_t n = runs->n_runs + runs->n_forecasts;
@@ -323,9 +403,9 @@ static void tell_apart(struct runs *runs)
         const struct run_machine *own = machine_at(runs, i);
         int is_shared = 0;
         for (size_t k = 0; k < n; k++)
-            is_shared |= !strcmp(own->name, machine_at(runs, k)->name) &&
-                         !same_print(own, machine_at(runs, k));
-        names[i] = is_shared && own->print ? mem_format("%s (%.4s)", own->name, own->print)
+            is_shared |= !strcmp(own->name, machine_at(runs, k)->name) && own->print &&
+                         machine_at(runs, k)->print && !same_print(own, machine_at(runs, k));
+        names[i] = is_shared ? mem_format("%s (%.4s)", own->name, own->print)
                                            : mem_text(own->name);
     }
     for (size_t i = 0; i < n; i++) {
@@ -349,18 +429,20 @@ static int name_one_pair(const struct runs *runs)
     return 1;
 }
 
-void runs_gather(struct runs *runs, const json_t *claims, const json_t *forecasts)
+int runs_gather(struct runs *runs, const json_t *claims, const json_t *forecasts, struct err *e)
 {
     *runs = (struct runs){0};
-    gather_runs(runs, claims);
-    gather_rows(runs);
-    gather_forecasts(runs, forecasts);
+    if (gather_runs(runs, claims, e) || gather_rows(runs, e))
+        return -1;
+    if (runs->n_runs != 1 && gather_forecasts(runs, forecasts, e)) /* the page of one has none */
+        return -1;
     for (size_t i = 0; i < runs->n_runs; i++)
         for (size_t k = 0; k < runs->n_forecasts; k++)
             runs->run[i].is_forecast |= is_of_machine(&runs->run[i].machine,
                                                       &runs->forecast[k].machine);
     tell_apart(runs);
     runs->is_one_pair = name_one_pair(runs);
+    return 0;
 }
 
 void runs_free(struct runs *runs)

@@ -2,14 +2,18 @@
  * are never pooled: a row has the claims of one run, a forecast has the records of one machine.
  *
  * A run is a `question` claim and all claims up to the next one, in the order in which conclude
- * writes them. A forecast is a check record of `forecast --check` about a measured point. Only
- * forecasts under the measured ceilings of the machine count, not those by data sheet. */
+ * writes them. Without a question, a second `answer` begins the next run. A forecast is a check
+ * record of `forecast --check` about a measured point of plain decoding. Only forecasts under the
+ * measured ceilings of the machine count, not those by data sheet. */
 #pragma once
 
 #include <jansson.h>
 #include <stddef.h>
 
+#include "lib/base/err.h"
 #include "lib/stat/stat.h"
+
+enum { RUNS_MOST = 256 }; /* the most runs, and the most forecasts: each is compared with all */
 
 /* A machine. If two machines have one name, the first digits of their fingerprints are added. */
 struct run_machine {
@@ -43,7 +47,8 @@ struct run_row {
 };
 
 struct run_beside { double measured, forecast, ratio; }; /* ratio: measured / forecast */
-/* The forecasts for a pair on a machine under contract fixed, with one batch size. */
+/* The forecasts for a pair on a machine under contract fixed, with one batch size, prompt length,
+ * answer length and block length. */
 struct run_forecast {
     struct run_machine machine;
     const json_t *canvas, *text; /* check records: LLaDA with its most steps, or its crossover if no
@@ -60,13 +65,15 @@ struct runs {
     size_t n_forecasts, cap_forecasts;
     size_t machines;          /* machines that have a forecast */
     int is_one_pair;          /* 1: the claims name at most one pair of models */
-    size_t not_forecast;      /* check records without a forecast */
+    size_t not_forecast;      /* checks of a time under measured ceilings without a forecast */
     const char *why_not;      /* the reason of the first of them; borrowed */
 };
 
 /* Gathers claim and forecast records (arrays or NULL), which must outlive `runs`. A run that equals
- * an earlier one is left out. */
-void runs_gather(struct runs *runs, const json_t *claims, const json_t *forecasts);
+ * an earlier one is left out. If there is one run, forecasts are left out. Returns -1 with *e
+ * filled (EXIT_BAD_DATA) for more than RUNS_MOST runs or forecasts, or GOALS_MAX goals a run;
+ * runs_free() is due then too. */
+int runs_gather(struct runs *runs, const json_t *claims, const json_t *forecasts, struct err *e);
 void runs_free(struct runs *runs);
 /* 1: there are two runs or more; or forecasts for two machines or more, and no run. */
 int runs_are_several(const struct runs *runs);
