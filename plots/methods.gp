@@ -7,7 +7,7 @@ do for [k = 1:method_count] {
 }
 name_share = (narrow ? 0.0205 : 0.0115) * longest + 0.02
 middle = name_share + (1 - name_share) * 0.62
-method_number(k) = number(method_kind[k], method_name[k])
+method_number(k) = number(method_kind[k], method_own[k])
 method_look(k) = hue(method_kind[k], method_number(k))
 method_mark(k) = variant(method_kind[k], method_number(k))
 set bars small

@@ -29,9 +29,8 @@ blue(t) = 65536 * shade(138, 0, t) + 256 * shade(198, 106, t) + shade(232, 168, 
 hex(rgb) = sprintf('#%06X', rgb)
 
 # The place of a method in this table gives its colour, shape and dash in every panel and figure.
-# The name of a method is the last word of the series name before a comma, or the word before it if
-# the last one is a value ("lookup 5"): the values of a method look alike. Other series are drawn by
-# their variant.
+# series_method[] has the method of each series, without values ("lookup", not "lookup 5"), so the
+# values of a method look alike. Series without a method in the table are drawn by their variant.
 methods(kind) = kind == 1 ? ' plain lookup draft self-draft strided eagle3 dflash ' : ' ' \
     . 'vanilla threshold factor entropy-bound hierarchical prophet credit slowfast ' \
     . 'saber wino klass draft prefix dual prefix-threshold dual-threshold dual-factor ' \
@@ -39,28 +38,27 @@ methods(kind) = kind == 1 ? ' plain lookup draft self-draft strided eagle3 dflas
     . 'features-threshold sparse sparse-threshold streaming dpad ' \
     . 'grow dynamic origin joint-quality joint-speed localleap d2f dynamic-sampled ' \
     . 'sched less s2d2 dawn entropy-sampled '
-head(name) = strstrt(name, ',') > 0 ? substr(name, 1, strstrt(name, ',') - 1) : name
-nth_last(text, n) = words(text) >= n ? word(text, words(text) - n + 1) : ''
-is_value(text) = strlen(text) > 0 && strstrt('0123456789', substr(text, 1, 1)) > 0
-method(text) = nth_last(text, is_value(nth_last(text, 1)) ? 2 : 1)
-at_char(kind, name) = kind == 2 ? 0 : strstrt(methods(kind), ' ' . method(head(name)) . ' ')
-place(kind, name) = at_char(kind, name) < 1 ? 0 : \
-    words(substr(methods(kind), 1, at_char(kind, name))) + 1
+at_char(kind, method) = kind == 2 || words(method) != 1 ? 0 : \
+    strstrt(methods(kind), ' ' . method . ' ')
+place(kind, method) = at_char(kind, method) < 1 ? 0 : \
+    words(substr(methods(kind), 1, at_char(kind, method))) + 1
 # The argument of variant() and hue(). 1 is the plain sweep; numbers up to 46 all look different.
-number(kind, name) = place(kind, name) < 1 ? 1 : place(kind, name) + (kind == 0)
+number(kind, method) = place(kind, method) < 1 ? 1 : place(kind, method) + (kind == 0)
+with_methods = exists('series_method')
+method_of(k) = with_methods ? series_method[k] : ''
 if (!exists('series_count')) series_count = 0
 array series_number[series_count > 0 ? series_count : 1]
 array series_fill[series_count > 0 ? series_count : 1]
-is_plain(k) = series_kind[k] == 0 && place(0, series_name[k]) == 0
+is_plain(k) = series_kind[k] == 0 && place(0, method_of(k)) == 0
 any_method = 0; plain = 0
 do for [k = 1:series_count] {
-    any_method = any_method || place(series_kind[k], series_name[k]) > 0
+    any_method = any_method || place(series_kind[k], method_of(k)) > 0
     plain = plain + is_plain(k)
 }
 seen = 0
 do for [k = 1:series_count] {
-    n = number(series_kind[k], series_name[k])
-    own = !exists('series_variant') || place(series_kind[k], series_name[k]) > 0 ? 1 \
+    n = number(series_kind[k], method_of(k))
+    own = !exists('series_variant') || place(series_kind[k], method_of(k)) > 0 ? 1 \
         : series_variant[k]
     series_number[k] = n > 1 ? n : (own > 1 && any_method ? own + 37 : own)
     series_fill[k] = is_plain(k) ? hex(blue(plain > 1 ? seen / (plain - 1.0) : 1)) \

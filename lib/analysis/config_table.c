@@ -238,12 +238,12 @@ static void name_rows(struct config_table *table, const struct runset *set)
         const json_t *keys = json_object_get(models, row->model);
         struct buf text = {0};
         buf_text(&text, row->model);
-        row->is_method = method[i] && json_object_size(keys);
-        if (row->is_method) {
-            char *name = methods_name(method[i], runset_config(set, row->point));
-            buf_format(&text, " %s", name);
-            free(name);
-        } else
+        row->method = json_object_size(keys) && method[i] ? method[i]->name : NULL;
+        row->values = row->method ? methods_values(method[i], runset_config(set, row->point))
+                                  : mem_text("");
+        if (row->method)
+            buf_format(&text, " %s%s%s", row->method, *row->values ? " " : "", row->values);
+        else
             put_settings(&text, row, keys, set);
         row->name = text.data;
     }
@@ -359,6 +359,7 @@ void config_table_all(struct config_table *table, const struct runset *set)
 static void free_row(struct config_row *row)
 {
     free(row->name);
+    free(row->values);
     free(row->along);
 }
 

@@ -11,7 +11,7 @@ struct value { /* a number `at` with its interval; NaN: not known */
 };
 
 struct config_row {
-    const char *point;          /* identity; borrowed from the runset, as all but name and along */
+    const char *point;          /* identity; borrowed from the runset, as all that is not owned */
     const char *config, *model; /* label of the point; name of the model */
     const char *series;         /* identity of its sweep */
     const char *contract;       /* "answer", "fixed"; "": unknown */
@@ -19,7 +19,10 @@ struct config_row {
     char *name;                 /* model and method of the series ("llada-demo wino"); without a
                                    method, model and the settings that are not default and differ
                                    between series of the model ("llada-demo cache=dual"); owned */
-    int is_method;              /* 1: the name has a method, which implies the value on the axis */
+    const char *method;         /* the method in the name, which implies the value on the axis;
+                                   NULL: the name has none */
+    char *values;               /* the values that follow the method in the name: "5"; "": none;
+                                   owned */
     char *along;                /* value along the axis as text: "16", "0.9"; "": none; owned */
     enum config_kind kind;
     double batch, length;       /* NaN: not known */

@@ -60,6 +60,7 @@ static void put_bars(struct figure *figure, const struct config_table *table, co
 {
     struct script *out = &figure->script;
     char *names[MAX_SERIES];
+    const char *methods[MAX_SERIES];
     double kinds[MAX_SERIES];
     int series = 0;
     script_table(out, "points", "batch_index rate lo hi disturbed");
@@ -77,6 +78,7 @@ static void put_bars(struct figure *figure, const struct config_table *table, co
             if (series)
                 script_next(out, 5);
             names[series] = name;
+            methods[series] = k->method ? k->method : "";
             kinds[series++] = (double)k->kind;
         }
         script_row(out, "nnnnn", place_of(batches, n, k->batch), k->y.at, k->y.lo, k->y.hi,
@@ -85,6 +87,7 @@ static void put_bars(struct figure *figure, const struct config_table *table, co
     }
     script_table_end(out);
     script_texts(out, "series_name", (const char *const *)names, series);
+    script_texts(out, "series_method", methods, series);
     script_numbers(out, "series_kind", kinds, series);
     script_number(out, "series_count", series);
     for (int i = 0; i < series; i++)

@@ -238,15 +238,11 @@ static void put_ranges(struct script *script, const struct config_table *table,
     script_numbers(script, "panel_hi", hi, n);
 }
 
-/* The label of a point: its value along the axis. A method has none, because the key names it. If
- * its name ends with a value ("lookup 5"), this value is the label, because the values of a method
- * look alike. */
+/* The label of a point: its value along the axis. The key names a method, so the label of a method
+ * has only the values of its lists ("5"), because these values look alike. */
 static const char *label_of(const struct config_row *row)
 {
-    const char *word = strrchr(row->name, ' ');
-    if (!row->is_method)
-        return row->along;
-    return word && word[1] >= '0' && word[1] <= '9' ? word + 1 : "";
+    return row->method ? row->values : row->along;
 }
 
 /* Writes the labels with one index for each panel. gnuplot 5.4 crashes if all labels are missing,

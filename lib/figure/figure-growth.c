@@ -130,7 +130,7 @@ static void put_growth(struct figure *figure, struct series *series, char **name
     fits[2][series->n] = laws.straight;
     names[series->n] = short_name(row, &laws);
     say_laws(figure, row, &laws);
-    series_open(&figure->script, series, names[series->n], (double)row->kind, 1, 2);
+    series_open(&figure->script, series, names[series->n], row->method, (double)row->kind, 1, 2);
     for (size_t i = 0; i < growth->n; i++)
         put_point(figure, row, growth->length[i], growth->bytes[i]);
 }

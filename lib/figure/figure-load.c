@@ -65,7 +65,7 @@ static void put_curves(struct figure *figure, const struct runset *set, const st
         if (!figure_scale(figure, &value, scale.divide, 1))
             continue;
         if (strcmp(open, load->series) &&
-            !series_open(out, &series, load->name, (double)load->kind, 1, 5)) {
+            !series_open(out, &series, load->name, NULL, (double)load->kind, 1, 5)) {
             out->skipped++;
             continue;
         }

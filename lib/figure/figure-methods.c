@@ -12,7 +12,7 @@
 #include "lib/setting/methods.h"
 
 struct method_row {
-    const char *name;
+    const char *name, *method; /* method: gives the look (style.gp) */
     int kind;                 /* 0: LLaDA, 1: LLaMA; selects the colour */
     double speed, lo, hi;     /* speed / speed of the LLaDA base, also for LLaMA */
     double effect, down, up;  /* change of the accuracy and its interval, points; NaN: unknown */
@@ -31,15 +31,13 @@ static int is_llama(const json_t *record)
 }
 
 /* The largest published speed-up of a method; NaN: none. */
-static double published_speedup(const struct runset *set, const char *name)
+static double published_speedup(const struct method *method)
 {
-    const json_t *list = runset_kind(set, "method"), *record, *claim;
+    const json_t *claim;
     double most = NAN;
-    size_t i, k;
-    json_array_foreach(list, i, record)
-        if (methods_is_named(record, name))
-            json_array_foreach(json_object_get(record, "published"), k, claim)
-                most = fmax(most, rec_number(claim, "speedup"));
+    size_t k;
+    json_array_foreach(method ? json_object_get(method->record, "published") : NULL, k, claim)
+        most = fmax(most, rec_number(claim, "speedup"));
     return most;
 }
 
@@ -83,8 +81,8 @@ static const char *base_name(const struct runset *set, int llama)
     return llama ? "plain" : "the base";
 }
 
-static struct method_row row_of(struct figure *figure, const struct runset *set, const json_t *list,
-                                const json_t *record, double unit)
+static struct method_row row_of(struct figure *figure, const struct methods *methods,
+                                const json_t *list, const json_t *record, double unit)
 {
     const json_t *e = find_effect(list, record);
     struct value value = {rec_number(record, "value"), rec_number(record, "lo"),
@@ -100,7 +98,8 @@ static struct method_row row_of(struct figure *figure, const struct runset *set,
         .down = 100 * rec_number(e, "lo"),
         .up = 100 * rec_number(e, "hi"),
         .published = is_llama(record) ? (double)NAN
-                                      : published_speedup(set, rec_text(record, "setting"))};
+                                      : published_speedup(methods_named(
+                                            methods, rec_text(record, "setting")))};
 }
 
 static int compare_speed(const void *pa, const void *pb)
@@ -110,22 +109,31 @@ static int compare_speed(const void *pa, const void *pb)
     return d ? d : strcmp(a->name, b->name);
 }
 
-/* The rows of the figure, the slowest first: bases and compared methods. The caller frees. */
+/* The rows of the figure, the slowest first: bases and compared methods. The caller frees. Without
+ * a method record of its name, a row has its name as its method. */
 static struct method_row *find_rows(struct figure *figure, const struct runset *set, size_t *n)
 {
+    struct methods methods;
     const json_t *list = runset_kind(set, "comparison"), *record;
     struct method_row *row = mem_zero(json_array_size(list) + 2, sizeof *row);
     double own = base_time(set, 0), other = base_time(set, 1);
     size_t i;
     *n = 0;
+    methods_gather(&methods, runset_kind(set, "method"));
     if (!isnan(own))
-        row[(*n)++] = (struct method_row){base_name(set, 0), 0, 1, 1, 1, 0, 0, 0, NAN};
+        row[(*n)++] = (struct method_row){base_name(set, 0), NULL, 0, 1, 1, 1, 0, 0, 0, NAN};
     if (!isnan(own) && !isnan(other))
-        row[(*n)++] = (struct method_row){
-            base_name(set, 1), 1, own / other, own / other, own / other, NAN, NAN, NAN, NAN};
+        row[(*n)++] = (struct method_row){base_name(set, 1), NULL, 1, own / other, own / other,
+                                          own / other, NAN, NAN, NAN, NAN};
     json_array_foreach(list, i, record)
         if (is_ratio(record) && rec_number(record, "value") > 0 && !isnan(own))
-            row[(*n)++] = row_of(figure, set, list, record, is_llama(record) ? own / other : 1);
+            row[(*n)++] = row_of(figure, &methods, list, record,
+                                 is_llama(record) ? own / other : 1);
+    for (size_t k = 0; k < *n; k++) {
+        const struct method *method = methods_named(&methods, row[k].name);
+        row[k].method = method ? method->name : row[k].name;
+    }
+    methods_free(&methods); /* the texts are of records, which the run has too */
     qsort(row, *n, sizeof *row, compare_speed);
     return row;
 }
@@ -157,6 +165,7 @@ void figure_methods(struct figure *figure, const struct runset *set,
     size_t n;
     struct method_row *rows = find_rows(figure, set, &n);
     const char **names = mem_zero(n + 1, sizeof *names);
+    const char **methods = mem_zero(n + 1, sizeof *methods);
     double *kinds = mem_zero(n + 1, sizeof *kinds);
     double lo = 1, hi = 1, least = 0, most = 0;
     script_table(&figure->script, "points",
@@ -164,6 +173,7 @@ void figure_methods(struct figure *figure, const struct runset *set,
     for (size_t i = 0; i < n; i++) {
         const struct method_row *row = &rows[i];
         names[i] = row->name;
+        methods[i] = row->method;
         kinds[i] = row->kind;
         lo = fmin(lo, isnan(row->lo) ? row->speed : row->lo);
         hi = fmax(hi, fmax(isnan(row->hi) ? row->speed : row->hi, row->published));
@@ -176,6 +186,7 @@ void figure_methods(struct figure *figure, const struct runset *set,
     }
     script_table_end(&figure->script);
     script_texts(&figure->script, "method_name", names, (int)n);
+    script_texts(&figure->script, "method_own", methods, (int)n);
     script_numbers(&figure->script, "method_kind", kinds, (int)n);
     script_number(&figure->script, "method_count", (double)n);
     script_number(&figure->script, "speed_lo", lo);
@@ -191,6 +202,7 @@ void figure_methods(struct figure *figure, const struct runset *set,
     if (!n)
         figure->why = "no comparison by method";
     free(kinds);
+    free(methods);
     free(names);
     free(rows);
 }

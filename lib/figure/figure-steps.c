@@ -47,7 +47,7 @@ static void put_values(struct script *script, const struct config_table *table)
     script_table(script, "labels", "work cost quality kind text");
     for (size_t i = 0; i < table->n; i++) {
         const struct config_row *k = &table->v[i];
-        int other = k->axis && strcmp(k->axis, "steps") && !k->is_method;
+        int other = k->axis && strcmp(k->axis, "steps") && !k->method;
         if (k->kind == CONFIG_DIFFUSION && other)
             script_row(script, "nnnnt", config_table_work(k, NULL), k->x.at, k->y.at,
                        (double)k->kind, k->along);

@@ -86,7 +86,7 @@ static char *point_name(const struct config_row *row)
 
 char *figure_row_name(const struct config_row *row)
 {
-    if (!*row->along || row->is_method)
+    if (!*row->along || row->method)
         return mem_text(row->name);
     char *at = point_name(row), *name = mem_format("%s, %s", row->name, at);
     free(at);

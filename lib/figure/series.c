@@ -20,8 +20,8 @@ static double variant_of(const struct series *series, const char *name, double k
     return most + 1;
 }
 
-int series_open(struct script *script, struct series *series, const char *name, double kind,
-                double panel, int columns)
+int series_open(struct script *script, struct series *series, const char *name, const char *method,
+                double kind, double panel, int columns)
 {
     if (series->n == SERIES_MAX)
         return 0;
@@ -29,6 +29,7 @@ int series_open(struct script *script, struct series *series, const char *name, 
         script_next(script, columns);
     series->variant[series->n] = variant_of(series, name, kind, &series->first[series->n]);
     series->name[series->n] = name;
+    series->method[series->n] = method ? method : "";
     series->kind[series->n] = kind;
     series->panel[series->n++] = panel;
     return 1;
@@ -38,12 +39,13 @@ int series_next(struct script *script, struct series *series, const struct confi
                 const struct config_row *before, double panel, int columns)
 {
     return (before && config_table_together(before, row)) ||
-           series_open(script, series, row->name, (double)row->kind, panel, columns);
+           series_open(script, series, row->name, row->method, (double)row->kind, panel, columns);
 }
 
 void series_put(struct script *script, const struct series *series)
 {
     script_texts(script, "series_name", series->name, series->n);
+    script_texts(script, "series_method", series->method, series->n);
     script_numbers(script, "series_kind", series->kind, series->n);
     script_numbers(script, "series_panel", series->panel, series->n);
     script_numbers(script, "series_variant", series->variant, series->n);

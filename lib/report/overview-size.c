@@ -22,7 +22,7 @@ static int is_equal(double a, double b)
  * dual-factor". The caller frees. */
 static char *system_of(const struct config_row *row)
 {
-    if (row->kind != CONFIG_DIFFUSION || row->is_method || !row->axis || strcmp(row->axis, "steps"))
+    if (row->kind != CONFIG_DIFFUSION || row->method || !row->axis || strcmp(row->axis, "steps"))
         return mem_text(row->name);
     double speed = row->length / row->value;
     return mem_format("%s, %.3g token%s a step", row->model, speed, speed > 1 ? "s" : "");

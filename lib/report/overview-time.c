@@ -72,7 +72,7 @@ static struct main_sweep find_sweep(const struct config_table *table)
     for (size_t i = 0; i < table->n; i++) {
         const struct config_row *row = &table->v[i];
         size_t n = 0;
-        if (row->kind != CONFIG_DIFFUSION || row->is_method || !row->axis ||
+        if (row->kind != CONFIG_DIFFUSION || row->method || !row->axis ||
             strcmp(row->axis, "steps") ||
             (sweep.contract && (strcmp(row->contract, sweep.contract) || row->batch > sweep.batch)))
             continue;
@@ -181,7 +181,7 @@ static char *caption_of_quality(const struct runset *set)
 static int is_shown(const struct config_row *row, const struct main_sweep *sweep, int diffusion)
 {
     int is = diffusion ? row->series && sweep->series && !strcmp(row->series, sweep->series)
-                       : row->kind == CONFIG_AUTOREGRESSIVE && !row->is_method;
+                       : row->kind == CONFIG_AUTOREGRESSIVE && !row->method;
     return is && is_beside(row, sweep);
 }
 

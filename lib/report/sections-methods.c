@@ -9,16 +9,6 @@
 #include "lib/report/sections.h"
 #include "lib/setting/methods.h"
 
-static const json_t *find_method(const struct runset *set, const char *name)
-{
-    const json_t *list = runset_kind(set, "method"), *record;
-    size_t i;
-    json_array_foreach(list, i, record)
-        if (methods_is_named(record, name))
-            return record;
-    return NULL;
-}
-
 /* The comparison record about accuracy for the two points that `like` compares; NULL: none. */
 static const json_t *find_accuracy(const struct runset *set, const json_t *like)
 {
@@ -34,12 +24,12 @@ static void put_metric(struct page *page, const struct runset *set, const char *
 }
 
 /* Puts "8.1 times, GSM8K (to_eos)" for every published speed-up. */
-static void put_published(struct page *page, const json_t *method)
+static void put_published(struct page *page, const struct method *method)
 {
     struct buf text = {0};
     size_t i;
     const json_t *speedup;
-    json_array_foreach(json_object_get(method, "published"), i, speedup) {
+    json_array_foreach(method ? json_object_get(method->record, "published") : NULL, i, speedup) {
         const char *on = rec_text(speedup, "on"), *counting = rec_text(speedup, "counting");
         buf_format(&text, "%s%.3g times", i ? "; " : "", rec_number(speedup, "speedup"));
         if (on)
@@ -78,7 +68,8 @@ static void put_base(struct page *page, const struct runset *set, const json_t *
     page_cell(page, "–");
 }
 
-static void put_method(struct page *page, const struct runset *set, const json_t *ratio)
+static void put_method(struct page *page, const struct runset *set, const struct methods *methods,
+                       const json_t *ratio)
 {
     const json_t *accuracy = find_accuracy(set, ratio);
     const char *name = rec_text(ratio, "setting"), *point = rec_text(ratio, "point");
@@ -91,7 +82,7 @@ static void put_method(struct page *page, const struct runset *set, const json_t
     sections_change(&text, rec_number(accuracy, "value"), rec_number(accuracy, "lo"),
                     rec_number(accuracy, "hi"), 0);
     sections_cell(page, &text);
-    put_published(page, find_method(set, name));
+    put_published(page, methods_named(methods, name));
 }
 
 /* 1: the record compares the time of a method with its base, so it gives a row. */
@@ -131,6 +122,8 @@ static void put_rows(struct page *page, const struct runset *set, int folded)
     const json_t *list = runset_kind(set, "comparison"), *record;
     size_t i;
     json_t *bases = json_object();
+    struct methods methods;
+    methods_gather(&methods, runset_kind(set, "method"));
     json_array_foreach(list, i, record) {
         const char *base = rec_text(record, "base_point");
         int from = !base || json_object_get(bases, base); /* 1: no base, or it has its row */
@@ -139,12 +132,15 @@ static void put_rows(struct page *page, const struct runset *set, int folded)
             page_cell(page, sections_dash(rec_text(record, names[k])));
             if (folded)
                 put_costs(page, set, rec_text(record, points[k]));
+            else if (k)
+                put_method(page, set, &methods, record);
             else
-                (k ? put_method : put_base)(page, set, record);
+                put_base(page, set, record);
         }
         if (is_row(record) && base)
             json_object_set_new(bases, base, json_true());
     }
+    methods_free(&methods);
     json_decref(bases);
 }
 

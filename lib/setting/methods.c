@@ -74,7 +74,7 @@ static int check_variants(const struct method *now, const char *where, struct er
 {
     size_t i;
     json_t *variant;
-    if (!now->variants)
+    if (!now->variants) /* more than VARIANTS_MOST, or none */
         return err_set(e, EXIT_BAD_DATA, "%s: method '%.100s': expected lists of 1 or more values, "
                        "and at most %d combinations of them", where, now->name, VARIANTS_MOST);
     json_array_foreach(now->variants, i, variant) {
@@ -102,7 +102,30 @@ static int check(const struct methods *methods, const struct method *now, const 
     if (key)
         return err_set(e, EXIT_BAD_DATA, "%s: settings: '%.100s' is not a setting of %s", where,
                        key, system);
-    return check_variants(now, where, e);
+    return 0;
+}
+
+/* The names of the variants, each with the place of the method in the list. NULL: one of them is
+ * the name of another variant too. */
+static json_t *find_names(const struct methods *methods, const struct method *now,
+                          const char *where, struct err *e)
+{
+    json_t *names = json_object(), *variant;
+    size_t i;
+    json_array_foreach(now->variants, i, variant) {
+        char *name = methods_name(now, variant);
+        if (json_object_get(methods->names, name) || json_object_get(names, name)) {
+            err_set(e, EXIT_BAD_DATA, "%s: method '%.100s': the name '%.100s' is there twice",
+                    where, now->name, name);
+            json_decref(names);
+            names = NULL;
+        } else
+            json_object_set_new(names, name, json_integer((json_int_t)methods->n));
+        free(name);
+        if (!names)
+            return NULL;
+    }
+    return names;
 }
 
 int methods_take(struct methods *methods, json_t *record, const char *where, struct err *e)
@@ -110,14 +133,19 @@ int methods_take(struct methods *methods, json_t *record, const char *where, str
     const char *system = rec_text(record, "system");
     struct method now = {system ? system_named(system) : NULL, rec_text(record, "method"),
                          record, json_object_get(record, "settings"), NULL};
-    now.variants = json_is_object(now.settings) ? cross_lists(now.settings) : NULL;
     int bad = check(methods, &now, system, where, e);
     if (!bad && methods->n == MOST)
         bad = err_set(e, EXIT_BAD_DATA, "%s: expected at most %d methods", where, MOST);
-    if (bad) {
+    now.variants = bad ? NULL : cross_lists(now.settings);
+    bad = bad || check_variants(&now, where, e);
+    json_t *names = bad ? NULL : find_names(methods, &now, where, e);
+    if (!names) {
         json_decref(now.variants);
         return -1;
     }
+    methods->names = methods->names ? methods->names : json_object();
+    json_object_update(methods->names, names);
+    json_decref(names);
     methods->v = mem_resize(methods->v, methods->n + 1, sizeof *methods->v);
     now.record = json_incref(record);
     methods->v[methods->n++] = now;
@@ -161,6 +189,7 @@ void methods_free(struct methods *methods)
         json_decref(methods->v[i].variants);
         json_decref(methods->v[i].record);
     }
+    json_decref(methods->names);
     free(methods->v);
     *methods = (struct methods){0};
 }
@@ -225,37 +254,39 @@ const struct method *methods_of(const struct methods *methods, const json_t *rec
     return NULL;
 }
 
-char *methods_name(const struct method *method, const json_t *record)
+char *methods_values(const struct method *method, const json_t *record)
 {
-    struct buf name = {0};
+    struct buf text = {0};
     const char *key;
     json_t *list;
-    buf_text(&name, method->name);
     json_object_foreach(method->settings, key, list) {
         const json_t *value = json_object_get(record, key);
         if (!json_is_array(list))
             continue;
+        buf_text(&text, text.len ? " " : "");
         if (json_is_number(value))
-            buf_format(&name, " %.6g", json_number_value(value));
+            buf_format(&text, "%.6g", json_number_value(value));
         else
-            buf_format(&name, " %s", json_is_string(value) ? json_string_value(value)
-                                     : json_is_true(value) ? "on"
-                                     : json_is_false(value) ? "off"
-                                                            : "none");
+            buf_text(&text, json_is_string(value) ? json_string_value(value)
+                            : json_is_true(value) ? "on"
+                            : json_is_false(value) ? "off"
+                                                   : "none");
     }
-    return name.data;
+    return text.data ? text.data : mem_text("");
 }
 
-int methods_is_named(const json_t *record, const char *name)
+char *methods_name(const struct method *method, const json_t *record)
 {
-    const char *method = rec_text(record, "method"), *key;
-    json_t *value;
-    int lists = 0;
-    if (!method || !name || strncmp(name, method, strlen(method)) != 0)
-        return 0;
-    json_object_foreach(json_object_get(record, "settings"), key, value)
-        lists += json_is_array(value);
-    return name[strlen(method)] == (lists ? ' ' : '\0');
+    char *values = methods_values(method, record);
+    char *name = mem_format("%s%s%s", method->name, *values ? " " : "", values);
+    free(values);
+    return name;
+}
+
+const struct method *methods_named(const struct methods *methods, const char *name)
+{
+    const json_t *place = name ? json_object_get(methods->names, name) : NULL;
+    return place ? &methods->v[json_integer_value(place)] : NULL;
 }
 
 int methods_is_base(const struct methods *methods, const struct method *of)

@@ -26,10 +26,11 @@ struct method {
 struct methods {
     struct method *v; /* in the order of the file, with different names and settings */
     size_t n;
+    json_t *names; /* {name of a variant: place of its method in v} */
 };
 
 /* Reads the methods of a file; skips records of other kinds. -1: EXIT_NO_INPUT, EXIT_BAD_DATA (an
- * unknown system or setting, a repeated name). */
+ * unknown system or setting, a name that two methods or two variants have). */
 int methods_read(struct methods *methods, const char *path, struct err *e);
 /* Appends a record (borrowed) of kind method; `where` for messages. -1: EXIT_BAD_DATA. */
 int methods_take(struct methods *methods, json_t *record, const char *where, struct err *e);
@@ -38,12 +39,13 @@ void methods_gather(struct methods *methods, const json_t *records);
 void methods_free(struct methods *methods);
 /* The method of a record that has the fields of its system's table, or NULL. */
 const struct method *methods_of(const struct methods *methods, const json_t *record);
-/* "lookup 5": the name of a method, with the value that a record of it has for each setting with a
- * list. The caller frees. */
+/* "5": the value that a record of the method has for each setting with a list, separated by spaces;
+ * "": no list. The caller frees. */
+char *methods_values(const struct method *method, const json_t *record);
+/* "lookup 5": the name of the method and these values. The caller frees. */
 char *methods_name(const struct method *method, const json_t *record);
-/* 1: `name` is the name of this record of kind method; if the method has lists, followed by a space
- * and values. */
-int methods_is_named(const json_t *record, const char *name);
+/* The method that has a variant of this name (methods_name()), or NULL. */
+const struct method *methods_named(const struct methods *methods, const char *name);
 /* 1: `of` is the first method of its system; other methods are compared with it. of NULL: 0. */
 int methods_is_base(const struct methods *methods, const struct method *of);
 /* *point = each variant of the method at all combinations of the lists in given[] (settings_cross);

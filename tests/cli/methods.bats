@@ -108,6 +108,34 @@ ids_of_methods() { # FLAGS...
     grep -q '^| synth:tiny-llada | factor |.*3 times, a card' page.md
 }
 
+@test "a published speed-up belongs to the method of this name, not to one that begins like it" {
+    { method vanilla llada '{"unmask":"schedule","cache":"none","steps":null}'
+      method dual llada '{"cache":"dual","unmask":"factor","factor":[2]}' 3
+      method 'dual + factor' llada '{"cache":"dual","unmask":"factor","factor":0.5}' 9.5; } > m
+    run_of > in
+    "$BIN/compare" --no-meta --methods m --cost e2e_ns in > by-method
+    "$BIN/report" -q --format markdown in by-method m -o page.md
+    grep -q '^| synth:tiny-llada | dual 2 |.*3 times, a card' page.md
+    grep -q '^| synth:tiny-llada | dual + factor |.*9.5 times, a card' page.md
+    "$BIN/plot" --type methods in by-method m -o f.svg
+    [ "$(grep '^[0-9]' f.tsv | cut -f 9 | paste -sd ' ')" = "NaN NaN 9.5 3" ]
+}
+
+@test "a method is labelled by the values of its lists, and looks the same at all of them" {
+    { three
+      method wino llada '{"unmask":"wino","cache":["prefix","dual"]}'
+      method 'block 4' llada '{"unmask":"threshold"}'
+      method lookup llama '{"lookup":[2,5],"lookup_ngram":[2,3]}'; } > m
+    run_of | jq -c 'if .kind != "quality" then .
+        elif .id == "p0" then del(.id) | .summary = true | .n = 10 else empty end' > in
+    "$BIN/plot" --type pareto in m -o f.svg
+    [ "$(sed -n '/^# labels/,/^$/p' f.tsv | grep '^[0-9]' | cut -f 4 | sed 's/^ $/none/' | sort |
+        paste -sd ,)" = '16,2 2,2 3,5 2,5 3,dual,none,none,none,none,prefix' ]
+    [ "$(grep -c "^series_method\[.*'lookup'" f.gp)" = 4 ]
+    [ "$(grep -c "^series_method\[.*'wino'" f.gp)" = 2 ]
+    grep -q "^series_method\[.*'block 4'" f.gp
+}
+
 @test "an unknown method is refused" {
     method a llada '{"unmask":"factor"}' > m
     cat m m > twice
@@ -124,6 +152,14 @@ ids_of_methods() { # FLAGS...
     fails 65 lookup "$BIN/schedule" --methods m
     method a llama "{\"lookup\":$(seq 65 | jq -sc .)}" > m
     fails 65 "at most 64 combinations" "$BIN/schedule" --methods m
+    { method a llama '{"lookup":[2]}'; method 'a 2' llama '{"lookup":3}'; } > m
+    fails 65 "method 'a 2': the name 'a 2' is there twice" "$BIN/schedule" --methods m
+    method a llama '{"lookup":[2,2]}' > m
+    fails 65 "method 'a': the name 'a 2' is there twice" "$BIN/schedule" --methods m
+    # keys are tested before their lists are crossed, which many keys would make endless
+    method a llama '{"1":[1]}' |
+        jq -c '.settings = ([range(1; 100001) | {key: "\(.)", value: [1]}] | from_entries)' > m
+    fails 65 "'1' is not a setting of llama" timeout 60 "$BIN/schedule" --methods m
     method a gpt '{}' > m
     fails 65 "system: expected llama, llada or ltm, got 'gpt'" "$BIN/schedule" --methods m
     echo '{"kind":"metric"}' > m

@@ -166,25 +166,31 @@ valid_svg() {
 }
 
 @test "a method has one look in every figure" {
-    looks() { # NAME NAME: colour and shape of both
+    looks() { # NAME METHOD NAME METHOD: colour and shape of both
         printf '%s\n' "format = 'svg'; width_cm = 17.5; series_count = 2" \
             "array series_kind[2] = [0, 0]; array series_variant[2] = [1, 2]" \
-            "array series_name[2] = ['$1', '$2']" "load '$CROSSOVER_SHARE/plots/style.gp'" \
+            "array series_name[2] = ['$1', '$3']" "array series_method[2] = ['$2', '$4']" \
+            "load '$CROSSOVER_SHARE/plots/style.gp'" \
             "print look(1), mark(1), look(2), mark(2)" > looks.gp
         gnuplot -d looks.gp 2>&1
     }
-    looks 'a wino' 'a dual-factor' > two
-    looks 'a' 'b dual-factor, batch 4' > other
+    looks 'a wino' wino 'a dual-factor' dual-factor > two
+    looks a '' 'b dual-factor, batch 4' dual-factor > other
     [ "$(tail -n 1 two | cut -d ' ' -f 3,4)" = "$(tail -n 1 other | cut -d ' ' -f 3,4)" ]
     [ "$(tail -n 1 two | cut -d ' ' -f 1,2)" != "$(tail -n 1 two | cut -d ' ' -f 3,4)" ]
-    # and so have its values
-    looks 'a wino 0.5' 'b dual-factor 12, batch 4' > values
-    [ "$(tail -n 1 two)" = "$(tail -n 1 values)" ]
+    # and so have its values, also texts and several; a name alone is no method
+    for values in 12 '2 3' on; do
+        looks "a wino $values" wino "b dual-factor $values, batch 4" dual-factor > values
+        [ "$(tail -n 1 two)" = "$(tail -n 1 values)" ]
+    done
+    looks 'a wino' '' 'a dual-factor' 'dual factor' > none
+    looks a '' b '' > plain
+    [ "$(tail -n 1 none)" = "$(tail -n 1 plain)" ]
 }
 
 @test "every method of data/methods.ndjson has a look of its own" {
     for m in $(jq -r .method "$F/../../data/methods.ndjson"); do
-        sed -n '/^methods(kind)/,/^head(/p' "$CROSSOVER_SHARE/plots/style.gp" | grep -qw -e "$m"
+        sed -n '/^methods(kind)/,/^at_char(/p' "$CROSSOVER_SHARE/plots/style.gp" | grep -qw -e "$m"
     done
     printf '%s\n' "format = 'svg'; width_cm = 17.5; load '$CROSSOVER_SHARE/plots/style.gp'" \
         "do for [n = 1:46] {print hue(0, n), variant(0, n)}" > looks.gp
