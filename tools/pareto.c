@@ -197,7 +197,7 @@ static int write_rivals(struct pareto *run, struct meeting *meeting, size_t i, s
     const int seek = !is_met(&run->field, meeting->pair.from, i) &&
                      (run->rivals == POINTS_FASTEST || (run->rivals == POINTS_BOTH && is_plain));
     json_t *among = json_array();
-    const size_t best = seek ? field_fastest(&run->field, meeting->pair.from, i, among) : i;
+    const size_t best = seek ? field_fastest(&run->field, i, among) : i;
     const int is_alone = !json_array_size(among);
     if (seek && is_alone && run->rivals == POINTS_FASTEST)
         log_note(&run->log, "%s: no other LLaMA point of this model and these formats is paired "

@@ -195,6 +195,35 @@ int about_other_tokens(const json_t *a, const json_t *b)
     return x && y && strcmp(x, y);
 }
 
+int about_same_system(const json_t *a, const json_t *b)
+{
+    static const char *const keys[] = {"model", "dtype", "quant"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *one = rec_text(a, keys[i]), *other = rec_text(b, keys[i]);
+        if (strcmp(one ? one : "", other ? other : "") != 0)
+            return 0;
+    }
+    return 1;
+}
+
+/* The text after "chat=" in the conditions of a point, *n bytes of it; 0: no template. */
+static const char *template_of(const json_t *about, size_t *n)
+{
+    static const char word[] = "chat=";
+    const char *conditions = rec_text(about, "conditions"),
+               *at = conditions ? strstr(conditions, word) : NULL;
+    at = at ? at + strlen(word) : "";
+    *n = strcspn(at, " ");
+    return at;
+}
+
+int about_same_template(const json_t *a, const json_t *b)
+{
+    size_t n, m;
+    const char *one = template_of(a, &n), *other = template_of(b, &m);
+    return n == m && !memcmp(one, other, n);
+}
+
 int about_is_diffusion(const json_t *record)
 {
     const char *paradigm = rec_text(record, "paradigm"), *arch = rec_text(record, "arch");

@@ -43,6 +43,10 @@ const char *about_stack(const json_t *record);
 /* 1: both records name their tokenizer, and the tokenizers differ. Then tokens are not
  * comparable. */
 int about_other_tokens(const json_t *a, const json_t *b);
+/* 1: the same model in the same number formats. */
+int about_same_system(const json_t *a, const json_t *b);
+/* 1: the prompts of both went through the same chat template, or through none. */
+int about_same_template(const json_t *a, const json_t *b);
 /* 1: diffusion; 0: autoregressive; -1: neither, or unknown. The field `paradigm` decides, or `arch`
  * in records without it. */
 int about_is_diffusion(const json_t *record);

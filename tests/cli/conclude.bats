@@ -158,6 +158,13 @@ load conclude
     claim '.name == "ratio" and (.key | test("fastest LLaMA"))' '.comparisons == 2 and
         .chosen == "lookup=4" and .candidates == ["lookup=4", "llama-demo"]'
     decided true
+    # a second model, number format or chat template is no way of plain LLaMA
+    for other in '.model = "a"' '.quant = "int8"' '.dtype = "bf16"' '.conditions = "chat=x"'; do
+        jq -c "if .lookup == 4 then $other else . end" run.ndjson |
+            "$BIN/conclude" --no-meta --quality sum:accuracy:0.05 - > others.ndjson
+        grep -q '"key":"equal quality"' others.ndjson
+        [ "$(grep -c 'fastest LLaMA' others.ndjson)" = 0 ]
+    done
     # SAME within 2 % does not show that a model is no slower
     claim '.name == "ratio" and .key == "equal quality"' '.lo < 1 and 1 < .hi'
     claim '.key == "X_par"' '.value == null and (.decided | not)'

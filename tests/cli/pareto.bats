@@ -221,6 +221,15 @@ beside() {
     [ "$(tail -n 1 "$T/names")" = '["fastest",4,"llama lookup=1","llama batch=4"]' ]
     [ "$(crossover X_batch 'select(.steps == 32) | .cells | map(.candidates)' < "$T/p" |
         tail -n 1)" = '[["llama lookup=1","llama"],["llama lookup=1 batch=4","llama batch=4"]]' ]
+    # without another LLaMA no point was chosen, so the cells name no candidates
+    [ "$(batches < "$T/in" | pareto --rival fastest | crossover X_batch \
+        'select(.steps == 32) | [.rival, .comparisons, (.cells[] | has("candidates"))]')" = \
+        '["fastest",null,false,false]' ]
+    # a second model, number format or chat template is no way of the plain LLaMA
+    for other in '.model = "a"' '.quant = "nf4"' '.dtype = "bf16"' '.conditions = "chat=x"'; do
+        [ "$(jq -c "if .lookup then $other else . end" "$T/two" | pareto --rival fastest |
+            crossover X_batch 'select(.steps == 32) | [.cells[].candidates]')" = '[null,null]' ]
+    done
     [ "$(crossover X_batch 'select(.steps == 32) | [.cells[].ratio < 1]' < "$T/p" |
         paste -sd ' ')" = '[true,false] [false,false]' ]
     jq -sr -f pipelines/phase/scale.jq "$T/p" > "$T/text"

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/about.h"
 #include "lib/analysis/records/pairs.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
@@ -78,7 +79,8 @@ int finding_is_decided(const struct versus *versus)
 }
 
 /* Sets rival: `timed` against the fastest LLaMA method (fastest.h), if that method is faster than
- * plain LLaMA; else `nothing`. Sets among. */
+ * plain LLaMA; else `nothing`. Sets among. The method has the model, the number formats and the
+ * template of plain LLaMA, because sentences name both alike. */
 static void compare_with_fastest(struct finding *finding, const struct findings *findings)
 {
     const struct contenders *contenders = &findings->contenders;
@@ -89,7 +91,9 @@ static void compare_with_fastest(struct finding *finding, const struct findings 
     finding->rival = nothing;
     for (size_t i = 0; i < contenders->n && plain; i++) {
         const struct contender *other = &contenders->v[i];
-        if (other->is_diffusion || other == plain)
+        if (other->is_diffusion || other == plain ||
+            !about_same_system(other->about, plain->about) ||
+            !about_same_template(other->about, plain->about))
             continue;
         ratio[n] = finding_ratio(findings, other, plain, finding->goal->task, 1).x.value;
         if (!isnan(ratio[n]))

@@ -8,6 +8,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
+#include "lib/stat/fastest.h"
 #include "lib/stat/together.h"
 
 /* Returns the clock of `times` records that the metric names. Returns PAIRS_CLOCKS if the metric
@@ -105,4 +106,31 @@ struct paired costs_ratio(const struct costs *costs, const struct point *base,
     values_free(&values[0]);
     values_free(&values[1]);
     return paired;
+}
+
+const struct point *costs_fastest(const struct costs *costs, const struct points *all,
+                                  const struct point *plain, json_t *among)
+{
+    const struct point **other = mem_zero(all->n, sizeof *other);
+    double *value = mem_zero(all->n, sizeof *value);
+    size_t n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct point *point = &all->v[i];
+        if (point == plain || !point->is_rival || !points_same_group(plain, point) ||
+            !points_same_system(plain, point) || !points_same_template(plain, point))
+            continue;
+        const struct ratio ratio = costs_ratio(costs, plain, point, NULL, 0).ratio;
+        if (isnan(ratio.lo))
+            continue;
+        json_array_append_new(among, json_string(point->config));
+        value[n] = ratio.value;
+        other[n++] = point;
+    }
+    if (n)
+        json_array_append_new(among, json_string(plain->config));
+    const struct fastest fastest = fastest_choose(value, n);
+    const struct point *best = fastest.at < n ? other[fastest.at] : plain;
+    free(other);
+    free(value);
+    return best;
 }

@@ -26,3 +26,8 @@ int costs_by_prompt(const struct costs *costs);
  * same launches and prompts are correlated in the draws. */
 struct paired costs_ratio(const struct costs *costs, const struct point *base,
                           const struct point *other, double *draw, size_t stride);
+/* The fastest autoregressive point (fastest.h) with the device, load, model, formats and template
+ * of `plain`, by ratios to `plain` that have an interval. Appends to the array `among` the configs
+ * of all points with such a ratio, `plain` last; none if there is no other. */
+const struct point *costs_fastest(const struct costs *costs, const struct points *all,
+                                  const struct point *plain, json_t *among);

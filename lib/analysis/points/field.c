@@ -10,7 +10,6 @@
 #include "lib/base/mem.h"
 #include "lib/base/rng.h"
 #include "lib/stat/bootstrap.h"
-#include "lib/stat/fastest.h"
 
 static const double LEVEL = 0.95;
 
@@ -210,26 +209,10 @@ int field_has_sweep(const struct field *field)
     return i < field->n;
 }
 
-size_t field_fastest(struct field *field, size_t of, size_t plain, json_t *among)
+size_t field_fastest(struct field *field, size_t plain, json_t *among)
 {
-    const struct point *base = field_point(field, plain);
-    size_t *place = mem_zero(field->n, sizeof *place), n = 0;
-    double *ratio = mem_zero(field->n, sizeof *ratio);
+    const struct point *best = costs_fastest(field->costs, field->points, field_point(field, plain),
+                                             among);
     field_against(field, plain);
-    for (size_t i = 0; i < field->n; i++) {
-        const struct point *point = field_point(field, i);
-        ratio[n] = field->cost[i] / field->cost[plain];
-        if (i == plain || field_rank(field, of, i) < 0 || isnan(ratio[n]) ||
-            !points_same_system(point, base) || !points_same_template(point, base))
-            continue;
-        json_array_append_new(among, json_string(point->config));
-        place[n++] = i;
-    }
-    if (n)
-        json_array_append_new(among, json_string(base->config));
-    const struct fastest fastest = fastest_choose(ratio, n);
-    const size_t best = fastest.at < n ? place[fastest.at] : plain;
-    free(place);
-    free(ratio);
-    return best;
+    return (size_t)(best - field_point(field, 0));
 }

@@ -74,7 +74,5 @@ size_t field_series_end(const struct field *field, size_t i);
 int field_has_sweep(const struct field *field);
 /* points_rank() of point `rival` for point i; -1: `rival` is not autoregressive. */
 int field_rank(const struct field *field, size_t i, size_t rival);
-/* The fastest autoregressive point (fastest.h) with the model and the formats of `plain`, among
- * those that may be a rival of point `of`; costs become paired with those of `plain`. Appends the
- * configs of all these points to the array `among`, `plain` last; none if there is no other. */
-size_t field_fastest(struct field *field, size_t of, size_t plain, json_t *among);
+/* costs_fastest() of the point `plain`; costs become paired with those of `plain`. */
+size_t field_fastest(struct field *field, size_t plain, json_t *among);

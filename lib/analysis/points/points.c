@@ -441,26 +441,12 @@ int points_same_group(const struct point *a, const struct point *b)
 
 int points_same_system(const struct point *a, const struct point *b)
 {
-    return !strcmp(a->model, b->model) && !strcmp(a->dtype, b->dtype) &&
-           !strcmp(a->quant, b->quant);
-}
-
-/* The text after "chat=" in the conditions of a point, *n bytes of it; 0: no template. */
-static const char *template_of(const struct point *point, size_t *n)
-{
-    static const char word[] = "chat=";
-    const char *conditions = rec_text(point->about, "conditions"),
-               *at = conditions ? strstr(conditions, word) : NULL;
-    at = at ? at + strlen(word) : "";
-    *n = strcspn(at, " ");
-    return at;
+    return about_same_system(a->about, b->about);
 }
 
 int points_same_template(const struct point *a, const struct point *b)
 {
-    size_t n, m;
-    const char *one = template_of(a, &n), *other = template_of(b, &m);
-    return n == m && !memcmp(one, other, n);
+    return about_same_template(a->about, b->about);
 }
 
 int points_rank(const struct point *of, const struct point *rival)

@@ -15,7 +15,6 @@
 #include "lib/setting/settings.h"
 #include "lib/stat/bootstrap.h"
 #include "lib/stat/crossover.h"
-#include "lib/stat/fastest.h"
 #include "lib/stat/ratio.h"
 
 enum along { ALONG_BATCH, ALONG_LENGTH, ALONG_RATE, ALONGS };
@@ -31,7 +30,7 @@ struct scaling_cell {
     const struct point *llada, *llama;
     double x;
     struct ratio ratio;
-    json_t *among; /* the configs that llama is the fastest of; NULL: it was not chosen by cost */
+    json_t *among; /* the configs that llama is the fastest of; NULL or empty: it was not chosen */
 };
 struct track {
     enum along along;
@@ -67,34 +66,6 @@ static const struct point *rival_of(const struct points *all, const struct point
             (!best || points_rank(p, r) < points_rank(p, best)))
             best = r;
     }
-    return best;
-}
-
-/* The fastest point (fastest.h) of the model and formats of `plain`, by costs in pairs with
- * `plain`. Appends to `among` the configs of all points that have such pairs, `plain` last. */
-static const struct point *fastest_of(const struct points *all, const struct costs *costs,
-                                      const struct point *plain, json_t *among)
-{
-    const struct point **other = mem_zero(all->n, sizeof *other);
-    double *ratio = mem_zero(all->n, sizeof *ratio);
-    size_t n = 0;
-    for (size_t i = 0; i < all->n; i++) {
-        const struct point *point = &all->v[i];
-        if (point == plain || !point->is_rival || isnan(point->cost) ||
-            !points_same_group(plain, point) || !points_same_system(plain, point) ||
-            !points_same_template(plain, point))
-            continue;
-        ratio[n] = costs_ratio(costs, plain, point, NULL, 0).ratio.value;
-        if (isnan(ratio[n]))
-            continue;
-        json_array_append_new(among, json_string(point->config));
-        other[n++] = point;
-    }
-    json_array_append_new(among, json_string(plain->config));
-    const struct fastest fastest = fastest_choose(ratio, n);
-    const struct point *best = fastest.at < n ? other[fastest.at] : plain;
-    free(other);
-    free(ratio);
     return best;
 }
 
@@ -188,7 +159,7 @@ static json_t *cells_of(const struct track *track)
         rec_set_number(object, "ratio", cell->ratio.value, cell->ratio.reason);
         rec_set_number(object, "lo", cell->ratio.lo, cell->ratio.reason);
         rec_set_number(object, "hi", cell->ratio.hi, cell->ratio.reason);
-        if (cell->among)
+        if (json_array_size(cell->among))
             json_object_set(object, "candidates", cell->among);
         json_array_append_new(list, object);
     }
@@ -368,16 +339,17 @@ static void add_records(json_t *list, struct track *track, const struct points *
 {
     struct track best = *track;
     size_t candidates = 0;
-    int is_plain = 1, differs = 0;
+    int is_plain = 1, differs = 0, any = 0; /* any: a cell has more points than the plain one */
     for (size_t i = 0; i < track->n; i++) {
         const struct point *llama = track->cell[i].llama;
         best.cell[i].among = json_array();
-        best.cell[i].llama = fastest_of(all, costs, llama, best.cell[i].among);
-        candidates += json_array_size(best.cell[i].among);
+        best.cell[i].llama = costs_fastest(costs, all, llama, best.cell[i].among);
+        const size_t among = json_array_size(best.cell[i].among);
+        any = any || among;
+        candidates += among ? among : 1; /* plain alone is one candidate */
         is_plain = is_plain && llama->is_plain;
         differs = differs || best.cell[i].llama != llama;
     }
-    const int any = candidates > track->n; /* a cell has more points than the plain one */
     const int both = how->rivals == POINTS_BOTH && is_plain && any;
     if (how->rivals != POINTS_FASTEST)
         json_array_append_new(list, record_against(track, all, costs, how->x_q,
