@@ -125,7 +125,7 @@ static void put_rows(struct page *page, const struct runs *runs, size_t most)
             free(name);
         }
     if (runs->n_rows > most)
-        page_text(page, "%zu more rows are on the page of all tables.", runs->n_rows - most);
+        page_text(page, "Rows only on the page of all tables: %zu.", runs->n_rows - most);
 }
 
 /* ---- forecasts beside measurements ---- */
@@ -204,11 +204,11 @@ static void put_forecasts(struct page *page, const struct runs *runs, size_t mos
                             "(forecast --check writes it).",
                       runs->run[i].machine.name);
     if (runs->not_forecast)
-        page_item(page, runs->not_forecast == 1 ? "%zu check has no forecast: %s."
-                                                : "%zu checks have no forecast; the first: %s.",
+        page_item(page, runs->not_forecast == 1 ? "%zu point has no forecast: %s."
+                                                : "%zu points have no forecast; the first: %s.",
                   runs->not_forecast, sections_dash(runs->why_not));
     if (runs->n_forecasts > most)
-        page_text(page, "%zu more rows are on the page of all tables.", runs->n_forecasts - most);
+        page_text(page, "Rows only on the page of all tables: %zu.", runs->n_forecasts - most);
 }
 
 /* ---- the pages ---- */
@@ -274,7 +274,7 @@ static void put_answer(struct page *page, const struct runs *runs)
                      "writes one token after another.");
     page_sure(page,
               runs->n_runs ? "Each run states below how sure its answer is. Nothing is pooled: a "
-                             "row has the launches of one machine."
+                             "row has the launches of one run."
                            : "The tool conclude writes the claims of a run.",
               decided, runs->n_runs ? "sure" : "forecasts");
     page_cards_end(page);
@@ -314,7 +314,7 @@ void several_overview(struct page *page, const struct runs *runs, const char *ti
         page_section(page, "sure", "How sure each answer is");
         put_sentences(page, runs, 1);
     }
-    page_text(page, "All tables of one run: give report the records of that run alone.");
+    page_text(page, "For all tables of one run, call report with its records alone.");
     page_links(page, "Other forms of this page:", forms, sizeof forms / sizeof *forms);
     page_end(page);
 }
@@ -322,7 +322,7 @@ void several_overview(struct page *page, const struct runs *runs, const char *ti
 void several_tables(struct page *page, const struct runs *runs, const struct runset *set,
                     const char *output)
 {
-    page_text(page, "Tables of single runs are left out, because they would mix the times of "
+    page_text(page, "The other tables are left out, because they would mix the times of "
                     "different runs.");
     if (runs->n_runs) {
         page_section(page, "machines", "Machines");

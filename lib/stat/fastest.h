@@ -14,10 +14,10 @@
  * (tests/unit/test-fastest.c).
  *
  * Exception: if the launches of LLaDA do not spread, nearly all noise takes part in the choice.
- * Then the bound of the test is 3 %: the interval of so few launches is itself a little narrow.
+ * Then the bound of the test is 3 %: the interval of its 8 launches is itself a little narrow.
  *
- * Another rule would choose on half of the launches and measure on the other half. Then 5 launches,
- * the least that give an interval (LAUNCH_LEAST), would be 10.
+ * Another rule would choose on half of the launches and measure on the other half. Then an
+ * interval would need at least 10 launches, not 5 (LAUNCH_LEAST).
  *
  * The interval is valid, but the mean time of the chosen way is too low. No sentence may give this
  * time without the interval. */
@@ -30,5 +30,5 @@ struct fastest {
     size_t of; /* ways with a ratio, the plain one included; 1: there is no other */
 };
 /* ratio[n]: cost of each other way / cost of the plain way, from pairs; NaN: it has no pairs. If
- * ratios are equal, the first is chosen. A way as dear as the plain one is not chosen. */
+ * ratios are equal, the first is chosen. To be chosen, a way must beat the plain one. */
 struct fastest fastest_choose(const double *ratio, size_t n);

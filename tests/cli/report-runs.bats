@@ -153,7 +153,7 @@ is() { # WORDS TEXT...: that row is these texts, joined
     jq -se 'map(select(.what == "check" and .against == "measurement" and .value == null)
         | .hardware == "measured") | sort == [false, true]' checks
     report checks
-    says '1 check has no forecast: only suffix all' report.html
+    says '1 point has no forecast: only suffix all' report.html
 }
 
 @test "claims without a question are a run of their own" {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/claim/statement.h"
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
@@ -36,16 +37,6 @@ static const json_t *find_like(const json_t *list, const json_t *like)
     json_array_foreach(list, i, claim)
         if (same_text(claim, like, "name") && same_text(claim, like, "key") &&
             same_text(claim, like, "task") && same_text(claim, like, "quality_metric"))
-            return claim;
-    return NULL;
-}
-
-static const json_t *find_named(const json_t *list, const char *name)
-{
-    const json_t *claim;
-    size_t i;
-    json_array_foreach(list, i, claim)
-        if (rec_is(claim, "name", name))
             return claim;
     return NULL;
 }
@@ -345,7 +336,7 @@ json_t *agreement_of(const json_t *was, const json_t *now, struct agreement *sum
     json_t *list = json_array(), *claim;
     size_t i;
     *sum = (struct agreement){0};
-    both.same_machine = same_text(find_named(was, "question"), find_named(now, "question"),
+    both.same_machine = same_text(statement_find(was, "question"), statement_find(now, "question"),
                                   "hardware");
     both.within = both.same_machine ? SAME_MACHINE : OTHER_MACHINE;
     json_array_foreach((json_t *)(uintptr_t)was, i, claim) {

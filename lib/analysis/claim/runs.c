@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/analysis/claim/goal.h"
+#include "lib/analysis/claim/statement.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 
@@ -39,16 +40,6 @@ static char *text_or(const char *text, const char *otherwise)
     return text || otherwise ? mem_text(text ? text : otherwise) : NULL;
 }
 
-static const json_t *find_claim(const json_t *claims, const char *name)
-{
-    const json_t *claim;
-    size_t i;
-    json_array_foreach(claims, i, claim)
-        if (rec_is(claim, "name", name))
-            return claim;
-    return NULL;
-}
-
 /* Adds the run, unless an equal one came before. Takes over the reference. */
 static int add_run(struct runs *runs, json_t *claims, struct err *e)
 {
@@ -61,13 +52,13 @@ static int add_run(struct runs *runs, json_t *claims, struct err *e)
         json_decref(claims);
         return err_set(e, EXIT_BAD_DATA, "claims: expected at most %d runs, got more", RUNS_MOST);
     }
-    const json_t *question = find_claim(claims, "question");
+    const json_t *question = statement_find(claims, "question");
     MEM_GROW(runs->run, runs->n_runs, runs->cap_runs);
     runs->run[runs->n_runs] = (struct run){
         .machine = {text_or(rec_text(question, "hardware"), "a machine"),
                     text_or(rec_text(question, "fingerprint"), NULL)},
         .number = 1 + count_before(runs, question), .claims = claims, .question = question,
-        .answer = find_claim(claims, "answer"), .sure = find_claim(claims, "sure")};
+        .answer = statement_find(claims, "answer"), .sure = statement_find(claims, "sure")};
     runs->n_runs++;
     return 0;
 }
@@ -95,13 +86,6 @@ static int gather_runs(struct runs *runs, const json_t *claims, struct err *e)
 
 /* ---- rows ---- */
 
-/* 1: both claims are about the same task, or about all prompts. */
-static int same_task(const json_t *a, const json_t *b)
-{
-    const char *x = rec_text(a, "task"), *y = rec_text(b, "task");
-    return x && y ? !strcmp(x, y) : x == y;
-}
-
 /* The number of a key "32 steps"; NaN: another key. */
 static double steps_of(const json_t *claim)
 {
@@ -116,7 +100,7 @@ static const json_t *find_ratio(const json_t *claims, const json_t *goal, int ma
     const json_t *claim;
     size_t i;
     json_array_foreach(claims, i, claim)
-        if (rec_is(claim, "name", "ratio") && same_task(claim, goal) &&
+        if (rec_is(claim, "name", "ratio") && rec_same(claim, goal, "task") &&
             rec_same(claim, goal, "quality_metric") &&
             rec_is(claim, "key", matches ? "equal quality" : "largest step count"))
             return claim;
@@ -130,7 +114,7 @@ static double find_most(const json_t *claims, const json_t *goal)
     const json_t *claim;
     size_t i;
     json_array_foreach(claims, i, claim)
-        if (rec_is(claim, "name", "quality") && same_task(claim, goal) &&
+        if (rec_is(claim, "name", "quality") && rec_same(claim, goal, "task") &&
             rec_same(claim, goal, "quality_metric"))
             most = fmax(most, steps_of(claim));
     return most;
@@ -150,7 +134,7 @@ static void find_equal(struct run_row *row)
     const json_t *claim;
     size_t i;
     json_array_foreach(row->run->claims, i, claim) {
-        if (!same_task(claim, row->goal))
+        if (!rec_same(claim, row->goal, "task"))
             continue;
         if (rec_is(claim, "name", "crossing") && rec_is(claim, "key", "X_lat"))
             row->equal = interval_of(claim, "value", "lo", "hi");

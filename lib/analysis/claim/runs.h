@@ -2,7 +2,7 @@
  * are never pooled: a row has the claims of one run, a forecast has the records of one machine.
  *
  * A run is a `question` claim and all claims up to the next one, in the order in which conclude
- * writes them. Without a question, a second `answer` begins the next run. A forecast is a check
+ * writes them. A second `answer` begins the next run too. A forecast is a check
  * record of `forecast --check` about a measured point of plain decoding. Only forecasts under the
  * measured ceilings of the machine count, not those by data sheet. */
 #pragma once

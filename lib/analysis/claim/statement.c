@@ -26,6 +26,16 @@ json_t *statement_add(json_t *list, const char *name, const char *of, int primar
     return claim;
 }
 
+const json_t *statement_find(const json_t *list, const char *name)
+{
+    const json_t *claim;
+    size_t i;
+    json_array_foreach(list, i, claim)
+        if (rec_is(claim, "name", name))
+            return claim;
+    return NULL;
+}
+
 void statement_text(json_t *claim, const char *key, struct buf *text)
 {
     if (text->len)

@@ -8,6 +8,8 @@
 /* Appends a claim to the list and returns it, borrowed. of: the member `key` of the claim; NULL: no
  * key, because the name is unique. */
 json_t *statement_add(json_t *list, const char *name, const char *of, int primary, int decided);
+/* The first claim of this name in the list, borrowed; NULL: none. */
+const json_t *statement_find(const json_t *list, const char *name);
 /* Sets member `key` to the text of the buf, if there is any, and frees the buf. */
 void statement_text(json_t *claim, const char *key, struct buf *text);
 /* Sets the member `text` in the same way, with a capital first letter. */

@@ -24,8 +24,8 @@ static void leave(const char *text, size_t n)
 /* open() takes the lowest free number, so the loop fills exactly the holes. */
 static void fill_descriptors(void)
 {
-    static const char text[] = "crossover: /dev/null: cannot open in place of a closed standard "
-                               "input or output\n";
+    static const char text[] = "crossover: /dev/null: cannot open it for a closed standard "
+                               "stream\n";
     static const int mode[] = {O_WRONLY, O_RDONLY, O_RDWR};
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", mode[fd]) != fd)
