@@ -164,6 +164,8 @@ static int put_header(const struct bundle *bundle, struct archive *archive, cons
                       int64_t size, struct err *e)
 {
     struct archive_entry *entry = archive_entry_new();
+    if (!entry)
+        err_machine(__FILE__, __LINE__, "out of host memory");
     archive_entry_set_pathname(entry, name);
     archive_entry_set_filetype(entry, AE_IFREG);
     archive_entry_set_perm(entry, MODE);
@@ -204,15 +206,16 @@ static int write_archive(struct bundle *bundle, FILE *file, struct err *e)
     struct archive *archive = archive_write_new();
     if (!archive)
         err_machine(__FILE__, __LINE__, "out of host memory");
-    archive_write_add_filter_gzip(archive);
-    archive_write_set_format_pax_restricted(archive);
-    archive_write_set_bytes_in_last_block(archive, 1);
-    archive_write_set_filter_option(archive, "gzip", "timestamp", NULL);
-    archive_write_set_filter_option(archive, "gzip", "compression-level", "9");
     note_outside(bundle);
     manifest_print(&bundle->m, &manifest);
-    int bad = archive_write_open_FILE(archive, file) != ARCHIVE_OK &&
-              archive_failed(archive, "archive", e);
+    int bad =
+        (archive_write_add_filter_gzip(archive) != ARCHIVE_OK ||
+         archive_write_set_format_pax_restricted(archive) != ARCHIVE_OK ||
+         archive_write_set_bytes_in_last_block(archive, 1) != ARCHIVE_OK ||
+         archive_write_set_filter_option(archive, "gzip", "timestamp", NULL) != ARCHIVE_OK ||
+         archive_write_set_filter_option(archive, "gzip", "compression-level", "9") != ARCHIVE_OK ||
+         archive_write_open_FILE(archive, file) != ARCHIVE_OK) &&
+        archive_failed(archive, "archive", e);
     bad = bad || put_header(bundle, archive, MANIFEST_NAME, (int64_t)manifest.len, e) ||
           to_archive(archive, manifest.data, manifest.len, e);
     for (size_t i = 0; i < bundle->m.n && !bad; i++)

@@ -151,3 +151,12 @@ hostile() {
     tar -S -czf bad.tar.gz MANIFEST.sha256 a
     fails 65 "limit" timeout 20 "$BIN/bundle" --verify --max-bytes 1M bad.tar.gz
 }
+
+@test "without memory for a member the archive is not written" {
+    [ -z "${SAN-}" ] && ! nm -D "$BIN/bundle" | grep -q __asan || skip "sanitizers own malloc"
+    command -v ${CC:-cc} > cc || skip "no compiler"
+    echo 'void *archive_entry_new(void) { return 0; }' > none.c
+    ${CC:-cc} -shared -fPIC -o none.so none.c || skip "no shared objects here"
+    LD_PRELOAD=$PWD/none.so fails 70 "out of host memory" "$BIN/bundle" --folder run -o new.tar.gz
+    [ ! -e new.tar.gz ]
+}
