@@ -57,7 +57,7 @@ _Noreturn void err_die(const char *tool, const struct err *e)
     int code = err_code(&said);
     fflush(stdout);
     fprintf(stderr, "%s: %s\n", tool, said.text);
-    exit(code);
+    exit(code == EXIT_FAILED_RECORDS ? EXIT_INTERNAL : code); /* 1 is a code of finished work */
 }
 
 /* The witness is global, like standard error: no caller can hand it to the code that fails. */

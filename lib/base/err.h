@@ -41,7 +41,8 @@ int err_prefix(struct err *e, const char *format, ...) __attribute__((format(pri
  * Only this function turns an error into an exit code. */
 int err_code(struct err *e);
 
-/* For tools only: prints "tool: text" and exits with err_code(). */
+/* For tools only: prints "tool: text" and exits with err_code(). A tool that dies has not finished,
+ * so EXIT_FAILED_RECORDS (memory is short) becomes EXIT_INTERNAL. */
 void err_die(const char *tool, const struct err *e) __attribute__((noreturn));
 
 /* The machine failed (no host memory, a broken invariant of the system): prints, and exits with 70
