@@ -156,7 +156,7 @@ static void count(struct rec_writer *writer, const json_t *record)
     const char *status = rec_text(record, "status");
     int64_t errors = rec_failures(record);
     writer->records++;
-    writer->answers += json_object_get(record, "id") != NULL;
+    writer->answers += !errors && json_object_get(record, "id");
     writer->failed += errors ? errors : status && strcmp(status, "ok");
 }
 

@@ -33,7 +33,7 @@ struct rec_writer {
     const char *run;
     struct hash *hash;
     int64_t records, failed; /* failed: error records and records whose status is not ok */
-    int64_t answers; /* records with an id */
+    int64_t answers; /* records with an id that are no errors */
     int64_t repeats; /* repeated records of the input that were left out; for `end` */
     int64_t bad;     /* broken records of the input: counted by rec_bad and by the caller */
     int no_meta;

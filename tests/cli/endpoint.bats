@@ -275,6 +275,19 @@ of() { jq -c --arg id "$1" "select(.id == \$id) | $2" out; }
     conforms out
 }
 
+@test "a signal before the first answer leaves the earlier output" {
+    echo '{"id":"hang","text":"hang"}' > p.ndjson
+    echo old > out
+    "$BIN/gen-endpoint" -q --url "$URL" --max-new 8 -o out p.ndjson &
+    local tool=$! status=0
+    until [ "$(peak)" = 1 ]; do sleep 0.05; done
+    kill -INT $tool
+    wait $tool || status=$?
+    [ "$status" -eq 130 ]
+    [ "$(< out)" = old ]
+    [ ! -e .out.tmp ]
+}
+
 @test "a broken prompt gives an error record; the other prompts are answered" {
     printf '%s\n' '{"id":"a","text":"good"}' '{"id":"a","text":"good"}' '{"text":"x"}' '{' \
         '{"id":"b"}' > p.ndjson
