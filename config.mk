@@ -34,7 +34,7 @@ CPU_LEVELS ?= $(if $(or $(RUN),$(filter lease,$(MAKECMDGOALS))),all,$(filter-out
 override CPU_LEVELS := $(if $(filter all,$(CPU_LEVELS)),$(CPU_LEVELS_$(CPU)),$(CPU_LEVELS))
 # checkpoints that the user named; for the others this file has a default
 GIVEN := $(foreach v,LLADA LLAMA JUDGE,$(if $(filter undefined,$(origin $(v))),,$(v)))
-# LLaDA checkpoint: a folder, a name in the Hugging Face cache, or synth:llada-8b
+# LLaDA checkpoint: a folder, a GGUF file, a name in the Hugging Face cache, or synth:llada-8b
 LLADA ?= data/models/llada-demo
 # LLaMA checkpoint
 LLAMA ?= data/models/llama-demo

@@ -416,7 +416,7 @@ int main(int argc, char **argv)
         {"self-test", 0, OPT_REAL, &judge.self_test, 1, 10, .arg = "FACTOR",
          .help = "judge the self-test: a twin, and a twin slowed by this factor"},
         {"gate", 0, OPT_SHARE, &judge.gate, 1e-4, 1, .arg = "P",
-         .help = "exit with 1 if a time grew by more than P/2 (P: 0.02 or 2%); see below"},
+         .help = "exit with 1 if a time grew by more than P/2 (P: 0.02 or 2%); see --help-all"},
         {"same-ids", 0, OPT_REAL, &judge.same_ids, 1e-6, 1, .arg = "SHARE", .rare = 1,
          .help = "check that at least this share of answers has the ids of the answers in the "
                  "first file; exit 1: a smaller share"},

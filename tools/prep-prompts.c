@@ -420,7 +420,7 @@ int main(int argc, char **argv)
     const struct opt options[] = {
         {"format", 'f', OPT_CHOICE, &dataset_options->format, .choices = FORMATS,
          .help = "format of the files; auto looks at the first record or line (auto)"},
-        TEXT("task", 0, &args.task, "NAME[:PART]", "prompts of a known task: see below"),
+        TEXT("task", 0, &args.task, "NAME[:PART]", "prompts of a known task: see --help-all"),
         {"shots", 0, OPT_INT, &args.shots, 0, 64, .arg = "N",
          .help = "with --task: examples in each prompt (default: from the task's row in --tasks)"},
         TEXT("tasks", 0, &args.tasks, "FILE", "task: rows of tasks (data/tasks.ndjson)"),

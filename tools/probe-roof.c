@@ -19,19 +19,19 @@ struct args {
 };
 
 static const char notes[] =
-    "Takes a few seconds. On the host, all threads run loops that only read memory\n"
-    "larger than the caches, or only multiply and add in registers. Each loop runs\n"
-    "five times in turn with the others. A run counts its fastest pass, a loop the\n"
-    "median of its runs. The spread, (largest - smallest) / median, tells how quiet\n"
-    "the machine was. Rates with a spread above 10 % are measured again, up to twice;\n"
-    "if they stay so, they are \"unsteady\".\n"
+    "probe-roof takes a few seconds. On the host, all threads run loops that only\n"
+    "read memory larger than the caches, or only multiply and add in registers. Each\n"
+    "loop runs five times in turn with the others. A run counts its fastest pass, a\n"
+    "loop the median of its runs. The spread, (largest - smallest) / median, tells\n"
+    "how quiet the machine was. A rate with a spread above 10 % is measured again, up\n"
+    "to twice. If the spread stays above 10 %, the rate is reported as \"unsteady\".\n"
     "The roof of a number format is the rate of the fastest instructions for it. If\n"
-    "bf16 or int8 are multiplied faster as f32, the roof is that of f32, and `remark`\n"
-    "says so. int4 has a roof only where 16-bit sums of 4-bit codes are faster than\n"
-    "int8. On a GPU, it measures the largest copies (bytes read and written) and\n"
-    "the large products of this program's own back end, in each format. The int8 rate\n"
-    "is that of complete LLM.int8() products, with outliers in fp32. A multiplication\n"
-    "and an addition are two operations.\n"
+    "bf16 or int8 are faster when converted to f32, the roof is that of f32, and\n"
+    "`remark` says so. int4 has a roof only where 16-bit sums of 4-bit codes are\n"
+    "faster than int8. On a GPU, probe-roof measures the largest copies (bytes read\n"
+    "and written) and the large products of its own back end, in each format. The\n"
+    "int8 rate is that of complete LLM.int8() products, with outliers in fp32. A\n"
+    "multiplication and an addition are two operations.\n"
     "`measure` with these records beside generations computes the share of them that\n"
     "the generations reached.\n";
 

@@ -125,7 +125,7 @@ static void put_quiet(struct page *page, const struct runset *set)
     struct doubts_fitness fitness = doubts_count(set, NULL);
     struct buf looks = {0}, tainted = {0}, cores = {0};
     if (fitness.launches)
-        buf_format(&looks, "fit to measure before %lld of %lld launches",
+        buf_format(&looks, "quiet before %lld of %lld launches",
                    (long long)(fitness.launches - fitness.unfit), (long long)fitness.launches);
     if (fitness.batches)
         buf_format(&tainted, "%lld of %lld timed answers; the times of %lld of %lld points drift",

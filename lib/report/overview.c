@@ -47,7 +47,7 @@ static void put_digits(struct buf *text, double v)
                v);
 }
 
-/* Puts a card with "1.40 ×" and "[1.31, 1.50]", or with "unknown" and the reason of a null
+/* Puts a card with "1.40 ×" and "[1.31, 1.50]", or with "not known" and the reason of a null
  * value. */
 static void put_card(struct page *page, const json_t *record)
 {
@@ -57,7 +57,7 @@ static void put_card(struct page *page, const json_t *record)
            hi = rec_number(record, "hi");
     struct buf number = {0}, interval = {0};
     if (isnan(value)) {
-        buf_text(&number, "unknown");
+        buf_text(&number, "not known");
     } else {
         put_digits(&number, value);
         buf_format(&number, "\u00a0%s", !unit ? "" : strcmp(unit, "x") ? unit : "×");

@@ -103,7 +103,7 @@ static void put_reasons(struct page *page, const json_t *record)
 static void put_looks(struct page *page, const struct runset *set)
 {
     static const struct page_column columns[] = {
-        {"Sweep", NULL},         {"Launch", ""},            {"Fit to measure", NULL},
+        {"Sweep", NULL},         {"Launch", ""},            {"Quiet", NULL},
         {"Reasons", NULL},       {"Cores of others", ""},   {"Waited for a core", ""},
         {"Stolen by host", ""},  {"Preempted", ""},         {"Effective cores", ""}};
     size_t i;
@@ -204,7 +204,7 @@ void sections_fitness(struct page *page, const struct runset *set)
         if (rec_text(record, "text"))
             page_item(page, "%s.", rec_text(record, "text"));
     if (fitness.launches)
-        page_item(page, "The machine was fit to measure before %lld of %lld launches.",
+        page_item(page, "The machine was quiet before %lld of %lld launches.",
                   (long long)(fitness.launches - fitness.unfit), (long long)fitness.launches);
     if (fitness.share_most > 0)
         page_item(page,

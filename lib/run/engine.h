@@ -51,7 +51,7 @@ struct engine {
 #define ENGINE_OPTIONS(g)                                                                          \
     {.type = OPT_HEADING, .name = "", .help = "Model and machine:"},                               \
     {"model", 'm', OPT_TEXT, &(g).model, .arg = "MODEL",                                           \
-     .help = "folder, org/name in the local Hugging Face cache, or synth:SHAPE"},                  \
+     .help = "folder, FILE.gguf, org/name in the local Hugging Face cache, or synth:SHAPE"},       \
     IGNORE_CONFIG_OPTION((g).ignore_config),                                                       \
     {"mask-block", 0, OPT_INT, &(g).mask_block, 0, 1 << 20, .arg = "N", .rare = 1,                 \
      .help = "block length of the mask of a diffusion model whose files do not say it; 0: every "  \

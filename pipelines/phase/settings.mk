@@ -114,7 +114,8 @@ AA_PRECISION    ?= 0.01
 AA_ROUNDS       ?= $(ROUNDS)
 # make gate: folder with gen-llada and gen-llama of the older build, as OTHER/build/bin
 OLD             ?=
-# make gate: growth of a time that is an error (0.02 or 2%)
+# make gate: slowdown to tell from equal speed (0.02 or 2%); growth by more than half of it is
+# an error
 GATE            ?= 0.02
 # 1: a machine that is not quiet, or a self-test that fails, is an error
 STRICT          ?=

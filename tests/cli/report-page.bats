@@ -72,7 +72,7 @@ told() {
     report --figures figures metrics more ratios undecided
     says 'Undecided: it was noisy.' report.html
     says 'Not decided:' report.html
-    says 'unknown *other work disturbed the launches' report.html
+    says 'not known *other work disturbed the launches' report.html
     # a ratio that is null in a claim is in no table of either page
     lacks -q '>6.40 <\|>3.20 <\|methods.svg' report.html tables.html
     report --figures figures "${RUN[@]}"

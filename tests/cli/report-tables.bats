@@ -42,13 +42,13 @@ load report
     says 'Doubt: At [0-9]* of 14 points a warm-up ended before'
     { look 3 false; look 10 true; } > fitness
     report "${ALL[@]}" fitness
-    says 'Doubt: The machine was not fit to measure before 3 of 13 launches'
-    says 'fit to measure before 10 of 13 launches'
+    says 'Doubt: The machine was not quiet before 3 of 13 launches'
+    says 'quiet before 10 of 13 launches'
     grep -q '^| – | 1 | no | other\\_load | 0.500 |' report.md
     # a record in two files counts once: the copy that names its sweep
     jq -c '.sweep = "steps"' fitness > named
     report "${ALL[@]}" fitness named
-    says 'fit to measure before 10 of 13 launches'
+    says 'quiet before 10 of 13 launches'
     grep -q '^| steps | 1 | no | other\\_load | 0.500 |' report.md
     { look 1 false; look 12 true; } > fitness
     report "${ALL[@]}" fitness
@@ -288,5 +288,5 @@ load report
         printf "{\"kind\":\"comparison\",\"metric\":\"e2e_ns\",\"config\":\"c%d\"}\n", i
         printf "{\"kind\":\"fitness\",\"launch\":%d,\"fit\":true,\"host\":{}}\n", i } }' > many
     (ulimit -t 10; report many many)
-    says 'fit to measure before 20000 of 20000 launches'
+    says 'quiet before 20000 of 20000 launches'
 }

@@ -44,7 +44,7 @@ load report
         "$F/claims.ndjson" > disturbed
     report "${ALL[@]}" ratio disturbed
     lacks -q 'SLOWER' tables.html
-    says 'unknown.*disturbed' report.html
+    says 'not known.*disturbed' report.html
     lacks -q 'Bytes of text a second' tables.html
     jq -c '.metric = "output_bytes_per_s" | .value = 0.75 | .lo = 0.625 | .hi = 0.875' ratio > text
     report "${ALL[@]}" ratio text

@@ -179,10 +179,10 @@ static void test_forecasts(void)
     json_array_append_new(checks, none);
     gather(&runs, list, checks);
     ok(runs.n_forecasts == 2 && runs.machines == 2, "one forecast for each machine and pair");
-    ok(close_to(runs.forecast[0].llada.ratio, 3) && close_to(runs.forecast[0].llama.ratio, 0.5) &&
+    ok(close_to(3 * runs.forecast[0].llada.ratio, 1) && close_to(runs.forecast[0].llama.ratio, 2) &&
            isnan(runs.forecast[0].equal.ratio),
-       "LLaDA's largest step count is used; a ratio is measured / forecast");
-    ok(close_to(runs.forecast[1].llada.ratio, 2) && isnan(runs.forecast[1].llama.ratio) &&
+       "LLaDA's largest step count is used; a ratio is forecast / measured");
+    ok(close_to(runs.forecast[1].llada.ratio, 0.5) && isnan(runs.forecast[1].llama.ratio) &&
            !strcmp(runs.forecast[1].machine.name, "C"),
        "a forecast by data sheet does not count");
     ok(runs.run[0].is_forecast && !runs.run[1].is_forecast,

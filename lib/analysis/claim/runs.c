@@ -274,7 +274,7 @@ static struct run_beside beside_of(const json_t *check)
 {
     const double measured = rec_number(check, "reference_value"),
                  forecast = rec_number(check, "value");
-    return (struct run_beside){measured, forecast, measured / forecast};
+    return (struct run_beside){measured, forecast, forecast / measured};
 }
 
 /* Adds a time of LLaDA, or its steps of equal time. */

@@ -46,7 +46,7 @@ struct run_row {
     const char *no_equal;
 };
 
-struct run_beside { double measured, forecast, ratio; }; /* ratio: measured / forecast */
+struct run_beside { double measured, forecast, ratio; }; /* ratio: forecast / measured */
 /* The forecasts for a pair on a machine under contract fixed, with one batch size, prompt length,
  * answer length and block length. */
 struct run_forecast {

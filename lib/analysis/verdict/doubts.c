@@ -152,7 +152,7 @@ void doubts_find(struct doubts *doubts, const struct runset *set, const json_t *
             "out.",
             100 * (double)fitness.tainted / (double)fitness.batches);
     if (10 * fitness.unfit > fitness.launches)
-        add(doubts, "The machine was not fit to measure before %lld of %lld launches.",
+        add(doubts, "The machine was not quiet before %lld of %lld launches.",
             (long long)fitness.unfit, (long long)fitness.launches);
     if (fitness.cold)
         add(doubts, "At %lld of %lld points a warm-up ended before its times were steady.",

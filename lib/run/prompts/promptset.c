@@ -38,7 +38,8 @@ static int take(void *ctx, json_t *record, const char *where, struct err *why)
             *why = refused;
         bad = 1;
     }
-    static const char *const used_up[] = {"text", "messages", "prompt_ids", "schema", "kind", "run"};
+    static const char *const used_up[] = {"text",   "messages", "prompt_ids",
+                                          "schema", "kind",     "run"};
     for (size_t i = 0; i < sizeof used_up / sizeof *used_up; i++)
         json_object_del(record, used_up[i]); /* a prompt has its own text and ids */
     json_decref(record);
