@@ -12,6 +12,7 @@
 #include "lib/analysis/points/meeting.h"
 #include "lib/analysis/points/points.h"
 #include "lib/analysis/points/scaling.h"
+#include "lib/analysis/records/scale.h"
 #include "lib/analysis/records/source.h"
 #include "lib/analysis/verdict/noninferior.h"
 #include "lib/base/cli/log.h"
@@ -60,7 +61,7 @@ static json_t *front_of(struct pareto *run, const struct field_board *board, siz
     struct interval interval = field_quality_interval(field, board, i, run->work);
     struct standing standing = {
         .cost_metric = run->points.cost_metric, .quality_metric = board->quality->is.name,
-        .cost_higher = run->points.cost_higher, .quality_higher = board->quality->is.higher,
+        .cost_higher = run->points.cost_higher, .quality_higher = board->quality->higher,
         .cost_lo = pt->cost_lo, .cost_hi = pt->cost_hi, .quality = board->value[i],
         .quality_lo = board->n < 2 ? (double)NAN : interval.lo,
         .quality_hi = board->n < 2 ? (double)NAN : interval.hi, .share = share, .on = on,
@@ -315,10 +316,11 @@ static int choose_qualities(struct pareto *run, char *list, struct err *e)
         int is_met = at < run->points.n_metrics;
         if (!is_met && !run->a.quality)
             continue;
+        quality.higher = is_met ? run->points.higher[at] : scale_higher(quality.is.source, NULL);
         if (!is_met)
             log_warn(&run->log, "W032", "no quality records of '%s' for '%s'", quality.is.source,
                      text);
-        else if (quality.is.higher < 0 && (quality.is.higher = run->points.higher[at]) < 0)
+        else if (quality.higher < 0)
             return err_set(e, EXIT_BAD_DATA, "%s: its records have no direction (lower or higher "
                                              "is better)", text);
         if (run->n_qualities == FIELD_QUALITIES)

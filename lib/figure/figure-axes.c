@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/records/scale.h"
 #include "lib/analysis/words/display.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
@@ -64,11 +65,10 @@ void figure_axes_load(struct axes *axes, struct figure *figure, const struct run
     }
     for (size_t i = 0; i < table->n && !figure->why; i++)
         figure->why = rec_text(table->v[i].y.record, "value_reason");
-    int log_y = strstr(quality, "ppl") != NULL;
-    *axes = (struct axes){figure, cost, quality, cs.divide, qs.divide, log_y, cost_alone};
+    const int log_y = strstr(quality, "ppl") != NULL, lower = !scale_higher(quality, direction);
+    *axes = (struct axes){figure, cost, quality, cs.divide, qs.divide, log_y, cost_alone, lower};
     config_table_keep(table, scale_cell, axes);
-    put_axes(&figure->script, cost, cs, quality, qs, display_lower_is_better(quality, direction),
-             log_y);
+    put_axes(&figure->script, cost, cs, quality, qs, lower, log_y);
 }
 
 char *figure_axes_tip(const struct axes *axes, const struct config_row *row)

@@ -8,6 +8,7 @@ struct axes {
     const char *cost, *quality; /* metrics; borrowed */
     double divide_x, divide_y;  /* a value of the record is divided by this before it is drawn */
     int log_y, cost_alone;      /* cost_alone 1: a row may lack its quality */
+    int lower;                  /* 1: less quality is better */
 };
 
 /* Fills the table with the rows of cost and quality that can be drawn, in the units of the axes,

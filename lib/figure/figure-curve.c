@@ -83,9 +83,8 @@ static void find_panels(struct panels *panels, const struct config_table *table)
 }
 
 /* 1: the quality of the row is better than `level`, or level is NaN (no row yet). */
-static int is_better(const struct config_row *k, double level, const char *quality)
+static int is_better(const struct config_row *k, double level, int lower)
 {
-    const int lower = display_lower_is_better(quality, rec_text(k->y.record, "direction"));
     return isnan(level) || (lower ? k->y.at < level : k->y.at > level);
 }
 
@@ -93,7 +92,7 @@ static int is_better(const struct config_row *k, double level, const char *quali
  * with the quality of the last member. Resampling decides which points are members, so a member may
  * have a worse measured value than a cheaper member. The line leaves such members out. */
 static void put_front(struct script *script, const struct config_table *table,
-                      const struct panels *panels, const char *quality)
+                      const struct panels *panels, int lower)
 {
     script_table(script, "front", "cost quality");
     for (int panel = 0; panel < panels->n; panel++) {
@@ -109,13 +108,13 @@ static void put_front(struct script *script, const struct config_table *table,
                 widest = fmax(widest, k->x.hi);
                 if (k->on_front && k->x.at > done &&
                     (!next || k->x.at < next->x.at ||
-                     (k->x.at <= next->x.at && is_better(k, next->y.at, quality))))
+                     (k->x.at <= next->x.at && is_better(k, next->y.at, lower))))
                     next = k;
             }
             if (!next)
                 break;
             done = next->x.at;
-            if (!is_better(next, level, quality))
+            if (!is_better(next, level, lower))
                 continue;
             level = next->y.at;
             script_row(script, "nn", next->x.at, level);
@@ -341,7 +340,7 @@ void figure_pareto(struct figure *figure, const struct runset *set,
     put_points(figure, set, &table, &panels, &axis);
     char *axes = figure_axes(&table);
     if (out->points) {
-        put_front(out, &table, &panels, axis.quality);
+        put_front(out, &table, &panels, axis.lower);
         put_guides(out, &table, &panels);
         put_labels(out, &table, &panels);
         put_ranges(out, &table, &panels);

@@ -12,17 +12,17 @@
 #include "lib/stat/bootstrap.h"
 
 static const struct pooled_kind kinds[] = {
-    {"judge_ppl", "judge_nll_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL, 0},
-    {"judge_bits_per_byte", "judge_nll_nats", POOLED_BY_BYTE, POOLED_BITS, 0},
-    {"ppl", "nll_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL, 0},
-    {"bits_per_byte", "nll_nats", POOLED_BY_BYTE, POOLED_BITS, 0},
-    {"elbo_ppl", "elbo_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL, 0},
-    {"elbo_bits_per_byte", "elbo_nats", POOLED_BY_BYTE, POOLED_BITS, 0},
-    {"iwae_ppl", "iwae_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL, 0},
-    {"iwae_bits_per_byte", "iwae_nats", POOLED_BY_BYTE, POOLED_BITS, 0},
-    {"kstep_ppl", "kstep_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL, 0},
-    {"kstep_bits_per_byte", "kstep_nats", POOLED_BY_BYTE, POOLED_BITS, 0},
-    {"accuracy", "accuracy", POOLED_BY_PROMPT, POOLED_PLAIN, 1},
+    {"judge_ppl", "judge_nll_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL},
+    {"judge_bits_per_byte", "judge_nll_nats", POOLED_BY_BYTE, POOLED_BITS},
+    {"ppl", "nll_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL},
+    {"bits_per_byte", "nll_nats", POOLED_BY_BYTE, POOLED_BITS},
+    {"elbo_ppl", "elbo_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL},
+    {"elbo_bits_per_byte", "elbo_nats", POOLED_BY_BYTE, POOLED_BITS},
+    {"iwae_ppl", "iwae_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL},
+    {"iwae_bits_per_byte", "iwae_nats", POOLED_BY_BYTE, POOLED_BITS},
+    {"kstep_ppl", "kstep_nats", POOLED_BY_TOKEN, POOLED_EXPONENTIAL},
+    {"kstep_bits_per_byte", "kstep_nats", POOLED_BY_BYTE, POOLED_BITS},
+    {"accuracy", "accuracy", POOLED_BY_PROMPT, POOLED_PLAIN},
 };
 
 struct pooled_kind pooled_find(const char *name)
@@ -30,7 +30,7 @@ struct pooled_kind pooled_find(const char *name)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(kinds[i].name, name))
             return kinds[i];
-    return (struct pooled_kind){name, name, POOLED_BY_PROMPT, POOLED_PLAIN, -1};
+    return (struct pooled_kind){name, name, POOLED_BY_PROMPT, POOLED_PLAIN};
 }
 
 struct pooled_kind pooled_of(const char *source)

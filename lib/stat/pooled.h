@@ -18,7 +18,6 @@ struct pooled_kind {
     const char *name, *source;
     enum pooled_weight weight;
     enum pooled_transform transform;
-    int higher; /* 1: more is better, 0: less is better, -1: the records say which */
 };
 /* The kind of a quality: judge_ppl is made from judge_nll_nats, ppl from nll_nats, and so on. Any
  * other name (borrowed) is the mean over prompts of the metric with this name. */

@@ -54,6 +54,18 @@ load conclude
     jq -r 'select(.key == "quality").text' claims.ndjson | grep -F 'ccuracy is 0.731 against 0.731'
 }
 
+@test "a goal is not judged if nothing says which values of its metric are better" {
+    state '{}'
+    jq -c 'if .metric == "accuracy" then .metric = "errors" | .value = 1 - .value
+        | del(.direction) else . end' run.ndjson |
+        "$BIN/conclude" --no-meta --quality sum:errors:0.05 > claims.ndjson
+    says "Undecided: no record says if more or less is better."
+    # the direction of accuracy is known without records
+    jq -c 'if .metric == "accuracy" then del(.direction) else . end' run.ndjson > bare.ndjson
+    "$BIN/conclude" --no-meta --quality sum:accuracy:0.05 bare.ndjson > claims.ndjson
+    says "On this machine LLaDA needs 8 steps to match LLaMA on sums"
+}
+
 @test "an order of points that flips, or is open, over templates and seeds leaves nothing decided" {
     state '{}'
     # ranking VERDICT METRIC [TASK]: makes the claims of the same run with such a ranking record

@@ -299,3 +299,41 @@ of_one() { sealed "if .point then .point = \"$(point "$F/one-0")\" else . end | 
         "$T/times" > "$T/other"
     "$BIN/pareto" -q "$T/times" "$T/quality" "$T/other" > "$T/front"
 }
+
+# foreign CHANGE: prints a quality and a cost that no tool writes, in all records of two points; the
+# last record of each is changed
+foreign() {
+    { jq -c 'select(.kind == "quality") | .metric = "errors" | .value = 0 | .direction = "lower"
+          | .unit = "ratio"' "$T/quality"
+      jq -c 'select(.metric == "e2e_ns") | .metric = "wait" | .unit = "ms"' "$T/times"; } |
+        jq -cs "group_by(.kind)[] | (.[:-1][], (.[-1] | $1))"
+}
+
+@test "a foreign metric with two units or directions is refused by every tool" {
+    "$BIN/measure" -q "$F/one-0" "$F/two-0" > "$T/times"
+    "$BIN/score-exact" -q "$F/one-0" "$F/two-0" > "$T/quality"
+    foreign . > "$T/same"
+    "$BIN/pareto" -q --cost wait --quality errors "$T/same" > "$T/front"
+    jq -se 'map(select(.kind == "front")) | map([.cost_direction, .quality_direction]) ==
+        [["lower", "lower"], ["lower", "lower"]]' "$T/front"
+    for kind in errors wait; do
+        change() { foreign "if .metric == \"$kind\" then $1 else . end" > "$T/lie"; }
+        says="direction of the metric $kind: expected \"lower\" as in $T/lie:"
+        change '.direction = "higher"'
+        tools "$T/lie"
+        [[ "$output" == *"$T/lie:"[0-9]*": direction"*', got "higher"; give all records'* ]]
+        refuses "$BIN/compare" --ranking "$T/lie" -o "$T/out"
+        change 'del(.direction)'
+        refuses "$BIN/pareto" "$T/lie" -o "$T/out"
+        tac "$T/lie" > "$T/tac"
+        says="direction of the metric $kind: expected nothing"
+        refuses "$BIN/pareto" "$T/tac" -o "$T/out"
+        says="unit of the metric $kind: expected "
+        change '.unit = "percent"'
+        tools "$T/lie"
+        refuses "$BIN/compare" --ranking "$T/lie" -o "$T/out"
+    done
+    # null is the same as a missing member
+    foreign . | jq -cs 'map(del(.unit)) | .[0].unit = null | .[-1].unit = null | .[]' |
+        "$BIN/pareto" -q --cost wait --quality errors > "$T/front"
+}

@@ -87,6 +87,10 @@ scores()
     jq -se 'map([.task // "all", .n]) | sort == [["all", 120], ["x", 60], ["y", 60]]' "$T/out"
     scores "" 1 a | { ! compare --ranking 2> "$T/err" > "$T/out"; }
     grep -q "two or more points under two or more templates or seeds" "$T/err"
+    # without a direction no point is better than another
+    jq -c '.metric = "share" | del(.direction)' "$T/same" |
+        { ! compare --ranking 2> "$T/err" > "$T/out"; }
+    grep -q "expected a quality, with a direction, of two or more points" "$T/err"
 }
 
 @test "points that differ by less than the margin under all templates and seeds are the same" {

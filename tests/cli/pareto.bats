@@ -597,3 +597,13 @@ times() {
     sed 's/"model":"llama"/"model":"llama","x":1/; /"arch":"llama"/d' "$T/in" |
         "$BIN/pareto" --no-meta 2>&1 > /dev/null | grep -q 'W034.*no LLaMA is in the input'
 }
+
+@test "a known metric has its direction though no record names it" {
+    sweep 300 20 8 16 | jq -c 'if .kind == "quality" then .metric = "chrf" else . end
+        | del(.direction)' > "$T/in"
+    pareto --quality chrf "$T/in" > "$T/p"
+    jq -se 'map(select(.kind == "front") | [.cost_direction, .quality_direction]) | length == 3 and
+        all(. == ["lower", "higher"])' "$T/p"
+    sed 's/"chrf"/"errors"/' "$T/in" > "$T/foreign"
+    refuses 65 "errors: its records have no direction" pareto --quality errors "$T/foreign"
+}

@@ -390,6 +390,17 @@ twice() {
         fell = fell || $2 < last; cost = $1; last = $2; n++ } END { exit fell || n < 4 }'
 }
 
+@test "the front of a foreign metric has the direction that its front records name" {
+    jq -c 'select(.kind == "front") | .quality_metric = "errors" | .quality_direction = "lower"' \
+        "$F/plot-front.ndjson" > fronts
+    "$BIN/plot" --type pareto --quality errors -o e.svg fronts
+    jq -c '.quality_metric = "judge_ppl"' fronts > known
+    draw pareto k.svg known
+    sed -n '/^# front/,/^# labels/p' k.tsv > want
+    sed -n '/^# front/,/^# labels/p' e.tsv | diff - want
+    [ "$(grep -c '^[0-9]' want)" -gt 4 ]
+}
+
 @test "zero steps stand left of the fewest steps, and the key names every series" {
     jq -c 'if .arch == "llada" then .arch = "ltm" | .paradigm = "latent" | .axis = "vi_steps"
                | .vi_steps = (if .steps == 2 then 0 else .steps end) | .steps = null else . end

@@ -350,7 +350,7 @@ static void answer(uint64_t seed, const double *share, double rival, double *rig
 static void make_board(uint64_t seed, const double *share, struct field_board *b)
 {
     static const struct field_quality quality = {
-        {"accuracy", "accuracy", POOLED_BY_PROMPT, POOLED_PLAIN, 1}, {0.05, 0}};
+        {"accuracy", "accuracy", POOLED_BY_PROMPT, POOLED_PLAIN}, {0.05, 0}, 1};
     static double num[POINTS * PROMPTS_TESTED], den[POINTS * PROMPTS_TESTED], value[POINTS];
     static unsigned char has[POINTS];
     answer(seed, share, 0.85, num);

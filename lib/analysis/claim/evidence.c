@@ -43,8 +43,7 @@ static void add_quality(struct evidence *evidence, const json_t *record, const c
         json_object_set_new(evidence->tasks, id, json_string(task));
     if (isnan(value))
         return;
-    if (rec_is(record, "direction", "lower"))
-        json_object_set_new(evidence->lower, metric, json_true());
+    json_object_set(evidence->directions, metric, json_object_get(record, "direction"));
     if (!(value >= 0 && value <= 0) && !(value >= 1 && value <= 1))
         json_object_set_new(evidence->graded, metric, json_true());
     json_t *of = json_within(json_within(evidence->quality, point), metric);
@@ -234,7 +233,7 @@ int evidence_load(struct evidence *evidence, const char *const *paths, size_t n,
                   struct err *e)
 {
     *evidence = (struct evidence){.points = json_object(), .quality = json_object(),
-                                  .lower = json_object(), .graded = json_object(),
+                                  .directions = json_object(), .graded = json_object(),
                                   .tasks = json_object(), .answers = json_object(),
                                   .metrics = json_object(), .kinds = json_object()};
     for (size_t i = 0; i < n; i++)
@@ -254,7 +253,7 @@ void evidence_free(struct evidence *evidence)
     pairs_free(&evidence->times);
     json_decref(evidence->points);
     json_decref(evidence->quality);
-    json_decref(evidence->lower);
+    json_decref(evidence->directions);
     json_decref(evidence->graded);
     json_decref(evidence->tasks);
     json_decref(evidence->answers);

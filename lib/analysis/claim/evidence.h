@@ -16,7 +16,7 @@ struct evidence {
     struct pairs times;
     json_t *points;   /* point -> settings of its records (about.h) */
     json_t *quality;  /* point -> metric -> id of a prompt -> array of EVIDENCE_SUMS sums */
-    json_t *lower;    /* metric -> true: less is better */
+    json_t *directions; /* metric -> member `direction` of its records */
     json_t *graded;   /* metric -> true: some value is neither 0 nor 1 */
     json_t *tasks;    /* id -> task */
     json_t *answers;  /* point -> id -> hash of the token ids */

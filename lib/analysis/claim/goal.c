@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/records/scale.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/stat/asgood.h"
@@ -112,12 +113,16 @@ static void measure(struct good *good, const struct goal *goal, const struct asg
 static void judge(struct good *good, const struct goal *goal, const struct evidence *evidence,
                   struct asgood_side own, struct asgood_side rival, size_t n, double alpha)
 {
+    const char *source = goal->kind.source;
+    const int higher = scale_higher(source, rec_text(evidence->directions, source));
+    if (higher < 0) {
+        good->reason = "no direction";
+        return;
+    }
     double *work = mem_zero(2 * n, sizeof *work);
-    const int lower = json_object_get(evidence->lower, goal->kind.source) != NULL;
-    const struct asgood_kind kind = {goal->kind.transform,
-                                     goal->kind.higher < 0 ? !lower : goal->kind.higher,
+    const struct asgood_kind kind = {goal->kind.transform, higher,
                                      goal->kind.transform == POOLED_PLAIN &&
-                                         !json_object_get(evidence->graded, goal->kind.source)};
+                                         !json_object_get(evidence->graded, source)};
     const struct asgood asgood = asgood_test(own, rival, n, &kind, &goal->margin, work);
     measure(good, goal, &kind, own, rival, n, 1 - 2 * alpha, work);
     good->is_worse = asgood.worse <= alpha;

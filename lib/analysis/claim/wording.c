@@ -142,6 +142,7 @@ const char *wording_reason(const char *reason)
         {LAUNCH_FEW, "fewer than 5 launches were timed"},
         {ASGOOD_FEW, "too few prompts were scored"},
         {"not scored", "quality was not scored"},
+        {"no direction", "no record says if more or less is better"},
         {"not timed", "not both models were timed"},
         {PAIRED_NONE, "the two models were not timed together"},
         {"random weights", "the weights are random"},

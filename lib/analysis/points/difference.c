@@ -39,7 +39,7 @@ static void resample(struct difference *difference, const double *num, const dou
 static void test(struct difference *difference, const double *num, const double *den)
 {
     const size_t n = difference->n;
-    const struct asgood_kind as = {difference->kind.transform, difference->kind.higher,
+    const struct asgood_kind as = {difference->kind.transform, difference->higher,
                                    difference->is_binary};
     double *work = mem_zero(2 * n, sizeof *work);
     difference->test = asgood_test((struct asgood_side){num + n, den + n},
@@ -56,9 +56,8 @@ int difference_find(struct difference *difference, const struct points *points,
     const size_t ids = points->ids.n;
     double *num = mem_zero(2 * ids, sizeof *num), *den = mem_zero(2 * ids, sizeof *den);
     unsigned char *there = mem_zero(2 * ids, 1), has[2] = {0, 0};
-    *difference = (struct difference){.kind = pooled_of(source)};
-    if (difference->kind.higher < 0)
-        difference->kind.higher = points->higher[points_metric(points, source)];
+    *difference = (struct difference){
+        .kind = pooled_of(source), .higher = points->higher[points_metric(points, source)]};
     for (size_t which = 0; which < 2; which++)
         points_pool(points, source, difference->kind.weight, (size_t)(side[which] - points->v), 1,
                     num + which * ids, den + which * ids, there + which * ids, has + which);
@@ -98,6 +97,6 @@ void difference_put(json_t *record, const struct difference *difference, double 
         rec_set_int(record, "only_config", (int64_t)difference->pairs.at_second);
         rec_set_number(record, "p_value", proportion_mcnemar(&difference->pairs), "undefined");
     }
-    if (difference->kind.higher >= 0)
+    if (difference->higher >= 0)
         noninferior_put(record, &difference->margin, difference->test, difference->n);
 }

@@ -17,7 +17,8 @@ struct difference_how {
 };
 
 struct difference {
-    struct pooled_kind kind;       /* higher -1: the records do not say which way is better */
+    struct pooled_kind kind;
+    int higher;                    /* scale_higher() */
     struct pooled_margin margin;
     double value[2];               /* of the base, of the point */
     struct interval effect;

@@ -98,10 +98,10 @@ static void make_board(const struct field *field, struct field_board *board,
     board->good = mem_zero(field->n, sizeof *board->good);
     board->good_draw = mem_zero(field->draws * field->n, sizeof *board->good_draw);
     for (size_t i = 0; i < field->n; i++)
-        board->good[i] = pooled_scale(board->value[i], quality->is.transform, quality->is.higher);
+        board->good[i] = pooled_scale(board->value[i], quality->is.transform, quality->higher);
     for (size_t i = 0; i < field->n * field->draws; i++)
         board->good_draw[i] = pooled_scale(board->draw[i], quality->is.transform,
-                                           quality->is.higher);
+                                           quality->higher);
 }
 
 void field_open(struct field *field, const struct points *points, size_t from,
@@ -181,8 +181,8 @@ void field_level(const struct field *field, const struct field_board *board, siz
     const struct field_quality *quality = board->quality;
     for (size_t d = 0; d <= field->draws; d++) {
         const double *value = d < field->draws ? board->draw + d * field->n : board->value;
-        level[d] = pooled_scale(pooled_worsened(value[rival], &quality->margin, quality->is.higher),
-                                quality->is.transform, quality->is.higher);
+        level[d] = pooled_scale(pooled_worsened(value[rival], &quality->margin, quality->higher),
+                                quality->is.transform, quality->higher);
     }
 }
 

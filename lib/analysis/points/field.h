@@ -19,6 +19,7 @@ enum { FIELD_QUALITIES = 16 };
 struct field_quality {
     struct pooled_kind is;
     struct pooled_margin margin;
+    int higher; /* scale_higher() */
 };
 struct field_board { /* one quality of all points */
     const struct field_quality *quality;

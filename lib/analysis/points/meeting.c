@@ -52,7 +52,7 @@ static void run_tests(struct meeting *meeting)
 {
     const struct field *field = meeting->field;
     const struct field_board *board = meeting->board;
-    const struct asgood_kind kind = {board->quality->is.transform, board->quality->is.higher,
+    const struct asgood_kind kind = {board->quality->is.transform, board->quality->higher,
                                      board->binary && board->quality->is.transform == POOLED_PLAIN};
     double *work = mem_zero(2 * board->n + 1, sizeof *work);
     meeting->n_tests = 0;

@@ -9,6 +9,7 @@
 
 #include "lib/analysis/about.h"
 #include "lib/analysis/records/contrast.h"
+#include "lib/analysis/records/scale.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/setting/settings.h"
@@ -81,12 +82,6 @@ static size_t find_id(struct points *points, const json_t *id)
     return places_of(&points->ids, text, strlen(text));
 }
 
-static int read_direction(const json_t *record)
-{
-    const char *d = rec_text(record, "direction");
-    return !d ? -1 : !strcmp(d, "higher") ? 1 : !strcmp(d, "lower") ? 0 : -1;
-}
-
 static size_t find_metric(struct points *points, const json_t *record, const char *name)
 {
     size_t i = points_metric(points, name);
@@ -94,18 +89,16 @@ static size_t find_metric(struct points *points, const json_t *record, const cha
         MEM_GROW(points->higher, points->n_metrics, points->cap_higher);
         MEM_GROW(points->binary, points->n_metrics, points->cap_binary);
         MEM_GROW(points->metrics, points->n_metrics, points->cap_metrics);
-        points->higher[i] = -1;
+        points->higher[i] = scale_higher(name, rec_text(record, "direction"));
         points->binary[i] = 1;
         points->metrics[points->n_metrics++] = mem_text(name);
     }
-    if (points->higher[i] < 0)
-        points->higher[i] = read_direction(record);
     return i;
 }
 
 static int take_cost(struct points *all, const json_t *record, struct err *e)
 {
-    int higher = read_direction(record);
+    const int higher = scale_higher(all->cost_metric, rec_text(record, "direction"));
     if (higher < 0)
         return err_set(e, EXIT_BAD_DATA, "direction: expected lower or higher for '%s'",
                        all->cost_metric);

@@ -79,7 +79,7 @@ struct points {
     uint32_t *order;         /* [n_rows], after points_finish: rows by metric, point, id, value */
     struct places ids;       /* ids of prompts; after points_finish, row.id is in text order */
     const char **metrics;    /* [n_metrics]: names */
-    int *higher;             /* [n_metrics]: 1: more is better; 0: less; -1: unknown */
+    int *higher;             /* [n_metrics]: scale_higher() */
     unsigned char *binary;   /* [n_metrics]: 1: all values are 0 or 1 (wrong or right) */
     size_t n_metrics, cap_metrics, cap_higher, cap_binary;
     struct places index;      /* point and workload -> place in v, before points_finish */

@@ -257,7 +257,7 @@ int identity_check(struct identity *identity, const json_t *record, struct rec_r
                    struct err *e)
 {
     const char *point = about_point(record);
-    if (scale_check(record, rec_where(in), e) ||
+    if (scale_check(&identity->scales, record, rec_where(in), e) ||
         weights_check(&identity->weights, record, in, e) ||
         judges_check(&identity->judges, record, in, e) || follow(identity, record, in, e))
         return -1;
@@ -275,6 +275,7 @@ void identity_free(struct identity *identity)
 {
     weights_free(&identity->weights);
     json_decref(identity->judges);
+    json_decref(identity->scales);
     firsts_free(&identity->answers);
     firsts_free(&identity->prompts);
     json_decref(identity->points);

@@ -2,7 +2,7 @@
  * tools that reduce records read records through this check. Each of these is refused:
  *
  *     two checkpoints, or weights named by some records only     weights.h
- *     another unit or direction than that of the metric          scale.h
+ *     another unit or direction than that of the metric, or two  scale.h
  *     two judges of a metric, or two layers of an encoder        judges.h
  *     two values of a setting                                    about_difference()
  *     a generation that contradicts the meta record of its stream in launch, prompts, tokenizer,
@@ -42,6 +42,7 @@ struct firsts {
 struct identity {
     struct weights weights;
     json_t *judges;  /* `seen` of judges_check() */
+    json_t *scales;  /* `firsts` of scale_check() */
     json_t *points;  /* point -> {about, where, builds: {machine -> {commit, where}}} */
     json_t *maker;   /* meta record of the generator whose stream is read; NULL: none */
     json_t *work;    /* machine and `done` of a stream that ended -> {choices, where} */

@@ -33,15 +33,13 @@ static int set_missing(struct err *e, const char *const *kinds, const char *path
 static int read_all(struct rec_reader *in, const char *const *kinds, struct source *source,
                     json_t *list, struct err *unsound, struct err *e)
 {
-    int got = 1;
-    while (got) {
+    json_t *firsts = NULL;
+    int got = 1, bad = 0;
+    while (got && !bad) {
         json_t *record = NULL;
-        struct err bad = {0};
-        got = rec_read(in, &record, &bad);
-        if (got > 0 && scale_check(record, rec_where(in), e)) {
-            json_decref(record);
-            return -1;
-        }
+        struct err line = {0};
+        got = rec_read(in, &record, &line);
+        bad = got > 0 && scale_check(&firsts, record, rec_where(in), e);
         if (got > 0 && source) {
             json_t *marked = source_mark(source, record, rec_where(in));
             json_decref(record);
@@ -50,12 +48,13 @@ static int read_all(struct rec_reader *in, const char *const *kinds, struct sour
         if (got > 0 && is_wanted(record, kinds))
             json_array_append(list, record);
         json_decref(record);
-        if (got < 0 && bad.code != EXIT_BAD_DATA)
-            return err_set(e, bad.code, "%s", bad.text);
-        if (got < 0 && !unsound->code)
-            *unsound = bad;
+        if (got < 0 && line.code != EXIT_BAD_DATA)
+            bad = err_set(e, line.code, "%s", line.text);
+        else if (got < 0 && !unsound->code)
+            *unsound = line;
     }
-    return 0;
+    json_decref(firsts);
+    return bad ? -1 : 0;
 }
 
 json_t *gather_records(const char *const *paths, size_t n, const char *const *kinds,

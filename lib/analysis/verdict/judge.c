@@ -209,8 +209,8 @@ static int judge_ranking(const struct judge *j, const char *const *paths, size_t
         log_note(log, "%s", rec_text(record, "text"));
     int bad = write_list(out, "ranking", rankings, e);
     json_decref(records);
-    return none ? err_set(e, EXIT_BAD_DATA, "--ranking: expected a quality of two or more points "
-                          "under two or more templates or seeds, got none")
+    return none ? err_set(e, EXIT_BAD_DATA, "--ranking: expected a quality, with a direction, of "
+                          "two or more points under two or more templates or seeds, got none")
                 : bad;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/analysis/about.h"
+#include "lib/analysis/records/scale.h"
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/base/order.h"
@@ -94,8 +95,7 @@ static void add(json_t *tree, json_t *names, const json_t *record)
     buf_format(&prompt, "%s %s", rec_text(record, "task") ? rec_text(record, "task") : "", id);
     name_system(record, system);
     json_t *in = json_within(tree, metric);
-    if (rec_is(record, "direction", "lower"))
-        json_object_set_new(in, "", json_true()); /* less is better; no place has the name "" */
+    json_object_set(in, "", json_object_get(record, "direction")); /* no place has the name "" */
     in = json_within(json_within(in, place.data), system);
     const json_t *had = json_object_get(in, prompt.data);
     const double times = rec_copies(record);
@@ -114,6 +114,7 @@ struct field { /* the values of one metric */
     const json_t *places; /* place -> system -> prompt -> sums */
     json_t *systems, *at, *ids; /* names of systems, common places, common prompts, in the order
                                    of the array; owned */
+    int higher; /* scale_higher() */
 };
 
 /* Appends the keys of an object, sorted, to the list. Leaves out the key "". */
@@ -199,7 +200,7 @@ static struct ranking fill(const struct field *field, const struct pooled_kind *
 {
     struct ranking ranking = {json_array_size(field->systems), json_array_size(field->at),
                               json_array_size(field->ids), num, den,
-                              {kind->transform, kind->higher, 1}};
+                              {kind->transform, field->higher, 1}};
     size_t at = 0;
     for (size_t system = 0; system < ranking.systems; system++)
         for (size_t place = 0; place < ranking.places; place++)
@@ -377,16 +378,16 @@ json_t *rankings_of(const json_t *qualities, const char *margins)
     json_array_foreach(metrics, i, name) {
         const char *metric = json_string_value(name);
         json_t *of = json_object_get(tree, metric);
-        struct pooled_kind kind = pooled_of(metric);
+        const struct pooled_kind kind = pooled_of(metric);
         struct pooled_margin margin;
         const int malformed = pooled_margin_parse(margins, kind.name, &margin);
         assert(!malformed);
-        kind.higher = kind.higher < 0 ? !json_object_get(of, "") : kind.higher;
+        const int higher = scale_higher(metric, rec_text(of, ""));
         json_object_del(of, "");
         spread(of);
-        struct field field = {of, json_array(), json_array(), json_array()};
+        struct field field = {of, json_array(), json_array(), json_array(), higher};
         find_common(&field);
-        if (json_array_size(field.systems) > 1 && json_array_size(field.at) > 1 &&
+        if (higher >= 0 && json_array_size(field.systems) > 1 && json_array_size(field.at) > 1 &&
             json_array_size(field.ids))
             json_array_append_new(list, record_of(&field, &kind, &margin, json_object_size(of) -
                                                   json_array_size(field.at), names));

@@ -11,7 +11,7 @@
 #include <jansson.h>
 
 /* A list with the members of a ranking record for each metric of the quality records (borrowed)
- * that has at least two systems and two places; the caller's reference. A place counts if every
- * system was scored there. A prompt counts if every system answered it in all places that count.
- * margin: the text of pooled_margin_parse(), which is well formed; NULL: 0. */
+ * that has a direction, and at least two systems and two places; the caller's reference. A place
+ * counts if every system was scored there. A prompt counts if every system answered it in all
+ * places that count. margin: the text of pooled_margin_parse(), which is well formed; NULL: 0. */
 json_t *rankings_of(const json_t *qualities, const char *margin);

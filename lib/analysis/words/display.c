@@ -85,18 +85,6 @@ const char *display_metric_name(const char *metric)
     return metric;
 }
 
-int display_lower_is_better(const char *metric, const char *direction)
-{
-    if (direction)
-        return !strcmp(direction, "lower");
-    static const char *const lower[] = {"ppl", "nll", "elbo", "iwae", "kstep", "bits",
-                                        "repetition", "_ns", "_bytes", "loss"};
-    for (size_t i = 0; i < sizeof lower / sizeof *lower && !strstr(metric, "_per_s"); i++)
-        if (strstr(metric, lower[i]))
-            return 1;
-    return 0;
-}
-
 void display_clean(struct buf *text, const char *bytes, size_t max)
 {
     for (size_t chars = 0; bytes && *bytes; chars++) {

@@ -33,5 +33,3 @@ void display_digits(struct buf *text, double v);
 /* The English name of a metric: "end-to-end latency" for e2e_ns. An unknown name is returned as it
  * is. Borrowed. */
 const char *display_metric_name(const char *metric);
-/* 1: less is better. The `direction` of the record decides; if that is NULL, the name. */
-int display_lower_is_better(const char *metric, const char *direction);
