@@ -150,6 +150,8 @@ static int write_one(struct measure *measure, struct measurement *point, struct 
     json_t *j[METRICS];
     int bad = 0;
     measurement_finish(point, &measure->roof, &measure->idle, &measure->work);
+    if (batches_check(&point->batches, e))
+        return err_prefix(e, "%.200s", about_point(point->about));
     for (int metric = 0; metric < METRICS; metric++) {
         j[metric] = measurement_metric(point, (enum metric)metric, measure->a.verify,
                                        &measure->work);

@@ -149,6 +149,31 @@ const char *about_difference(const json_t *about, const json_t *record)
     return key;
 }
 
+/* Returns -1 if the value fits no row of this name. *e is then the message about the first row. */
+static int check_value(const char *name, const json_t *value, const char *where, struct err *e)
+{
+    struct err first = {0};
+    for (size_t system = 0; systems[system]; system++) {
+        const struct settings_table *table = systems[system];
+        const size_t row = settings_find(table, name);
+        if (row < table->n && !settings_check_member(&table->row[row], value, where, &first))
+            return 0;
+    }
+    return err_set(e, first.code, "%s", first.text);
+}
+
+int about_check(const json_t *record, const char *where, struct err *e)
+{
+    for (size_t system = 0; systems[system]; system++)
+        for (size_t i = 0; i < systems[system]->n; i++) {
+            const char *name = systems[system]->row[i].name;
+            const json_t *value = json_object_get(record, name);
+            if (value && !json_is_null(value) && check_value(name, value, where, e))
+                return -1;
+        }
+    return 0;
+}
+
 static int by_number(double p, double q)
 {
     return isnan(p) || isnan(q) ? isnan(q) - isnan(p) : (p > q) - (p < q);

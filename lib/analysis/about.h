@@ -28,6 +28,9 @@ void about_identify(json_t *record, const char *axis);
  * series, tokenizer and weights_random are compared if both have them. Numbers are compared by
  * value, so 0 equals 0.0. */
 const char *about_difference(const json_t *about, const json_t *record);
+/* Returns -1 (EXIT_BAD_DATA) if a setting of the record has another type than its table says, or is
+ * out of range. If several tables have a row of one name, the value must fit one of them. */
+int about_check(const json_t *record, const char *where, struct err *e);
 /* The order of rows in a report: by model, batch, length, value along the axis, label, identity,
  * workload. Returns less than 0, 0 or more than 0, as strcmp() does. */
 int about_order(const json_t *first, const json_t *second);

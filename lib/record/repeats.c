@@ -25,6 +25,13 @@ static const char *const *place_of(const char *kind)
                                        : NULL;
 }
 
+/* 1: the member has the value that readers assume if the member is absent. */
+static int is_usual(const json_t *record, const char *member)
+{
+    return !strcmp(member, "summary") ? json_is_false(json_object_get(record, member))
+           : !strcmp(member, "phase") && rec_is(record, member, "timed");
+}
+
 static uint64_t hash_place(const json_t *record, const char *const *members)
 {
     uint64_t h = content_of(json_object_get(record, "kind"));
@@ -32,7 +39,8 @@ static uint64_t hash_place(const json_t *record, const char *const *members)
         h, content_of(json_object_get(record, rec_text(record, "point") ? "point" : "config")));
     h = hash64_bits(h, content_of(json_object_get(record, "workload")));
     for (; *members; members++)
-        h = hash64_bits(h, content_of(json_object_get(record, *members)));
+        h = hash64_bits(h, content_of(is_usual(record, *members)
+                                          ? NULL : json_object_get(record, *members)));
     return h ? h : 1;
 }
 

@@ -6,7 +6,8 @@
  *     generation   point, workload, phase, launch, round, seq, id
  *     metric       point, workload, metric
  *     quality      point, workload, metric, id, seed, summary
- * Other kinds have no place. In a record without `point`, `config` stands for it. */
+ * A member counts as absent if it has the value that readers assume then: phase `timed`, summary
+ * false. Other kinds have no place. In a record without `point`, `config` stands for it. */
 #pragma once
 
 #include <jansson.h>

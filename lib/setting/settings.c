@@ -334,6 +334,13 @@ static int bad_member(const struct setting *setting, const json_t *value, const 
                    hint_of(setting, word ? word : "", word ? strlen(word) : 0, hint));
 }
 
+int settings_check_member(const struct setting *setting, const json_t *value, const char *where,
+                          struct err *e)
+{
+    double v;
+    return read_member(setting, value, &v) ? bad_member(setting, value, where, e) : 0;
+}
+
 int settings_read(struct settings *settings, const json_t *object, const char *where, struct err *e)
 {
     const struct settings_table *table = settings->table;

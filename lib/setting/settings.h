@@ -132,6 +132,10 @@ int settings_same(const struct settings *a, const struct settings *b);
  * with `where` and the member. */
 int settings_read(struct settings *settings, const json_t *object, const char *where,
                   struct err *e);
+/* Checks type and range of the field of a row in a record; `value` is not null. -1: EXIT_BAD_DATA
+ * with `where`, the field, the expected values and the value. */
+int settings_check_member(const struct setting *setting, const json_t *value, const char *where,
+                          struct err *e);
 
 /* ---- record fields and labels ---- */
 

@@ -102,6 +102,19 @@ void batches_finish(struct batches *batches)
     *batches = sorted;
 }
 
+int batches_check(const struct batches *batches, struct err *e)
+{
+    for (size_t i = 0; i < batches->n; i++) {
+        const double *row = batches->row[i].of;
+        if (row[BATCHES_REQUESTS] > row[BATCHES_FILLED])
+            return err_set(e, EXIT_BAD_DATA, "batch_filled of batch %.0f in launch %.0f, round "
+                           "%.0f: expected the number of its answers, %.0f, got %.0f",
+                           row[BATCHES_ID], row[BATCHES_LAUNCH], row[BATCHES_ROUND],
+                           row[BATCHES_REQUESTS], row[BATCHES_FILLED]);
+    }
+    return 0;
+}
+
 void batches_add_idle(struct batches *batches, double watts)
 {
     MEM_GROW(batches->idle_w, batches->n_idle, batches->cap_idle);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/base/err.h"
 #include "lib/stat/launch.h"
 
 enum batches_member {
@@ -13,6 +14,7 @@ enum batches_member {
     BATCHES_TO_EOS, BATCHES_SLOTS, /* tokens up to the stop id; all tokens */
     BATCHES_TEXT,       /* bytes of text up to the stop id */
     BATCHES_REQUESTS,   /* in a request: 1; in a batch: the number of its requests */
+    BATCHES_FILLED,     /* the number of requests that the batch had; NaN: no limit is known */
     BATCHES_GOOD,       /* in a request: 1 if it keeps the limits of latency, else 0; in a batch:
                            the number of its requests that keep them */
     /* Device readings over the batch; every request of a batch has the same ones. */
@@ -40,6 +42,9 @@ struct batches { /* begins as zeroes */
 void batches_add(struct batches *batches, const struct batches_one *request);
 /* To be called after the last request. Sorts by launch, round and id and merges. */
 void batches_finish(struct batches *batches);
+/* To be called after batches_finish(). Returns -1 (EXIT_BAD_DATA) if a batch has more requests than
+ * BATCHES_FILLED. */
+int batches_check(const struct batches *batches, struct err *e);
 /* Sets BATCHES_IDLE_W of the next batch. Call after batches_finish(), once for each batch in
  * order. */
 void batches_add_idle(struct batches *batches, double watts);

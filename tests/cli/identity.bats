@@ -337,3 +337,48 @@ foreign() {
     foreign . | jq -cs 'map(del(.unit)) | .[0].unit = null | .[-1].unit = null | .[]' |
         "$BIN/pareto" -q --cost wait --quality errors > "$T/front"
 }
+
+@test "a setting of a wrong type or out of its range makes a bad record in every tool" {
+    "$BIN/measure" -q "$F/one-0" -o "$T/m"
+    for bad in '.batch = -2' '.batch = "2"' '.temperature = "0"' '.contract = "none"'; do
+        lie "$bad" "$T/m" > "$T/lie"
+        for tool in pareto compare conclude forecast; do
+            run "$BIN/$tool" "$T/lie" -o "$T/out"
+            echo "$tool $bad: $status $output"
+            [ "$status" -ne 0 ]
+            [[ "$output" == *": expected "*", got "* ]]
+            rm -f "$T/out"
+        done
+    done
+}
+
+@test "a generation with another seed, chat or launch than its meta record is refused" {
+    for bad in '.seed = 9' '.chat = "own"' '.launch = null'; do
+        sealed "if .kind == \"generation\" then $bad else . end" "$F/one-0" > "$T/lie"
+        run -65 "$BIN/measure" "$T/lie"
+        [[ "$output" == *"in "*" record of its stream"* ]]
+    done
+}
+
+@test "workload and tokenizer of a generation need 12 characters of their hashes" {
+    for bad in '.workload = .workload[:11]' '.workload = ""' '.tokenizer = ""'; do
+        sealed "if .kind == \"generation\" then .tokenizer //= \"0\" | $bad else . end |
+                .tokenizer_sha256? //= null |
+                if .kind == \"meta\" then .tokenizer_sha256 //= \"0\" * 64 else . end" \
+            "$F/one-0" > "$T/lie"
+        run -65 "$BIN/measure" "$T/lie"
+        [[ "$output" == *"in the meta record of its stream"* ]]
+    done
+}
+
+@test "a second value of one prompt is refused, however its record is written" {
+    "$BIN/score-exact" -q "$F/one-0" -o "$T/q"
+    "$BIN/measure" -q "$F/one-0" -o "$T/m"
+    "$BIN/pareto" -q "$T/m" "$T/q" > "$T/front"
+    for other in '.summary = false' '.seed = "0"' '.workload = null' '.summary = "no"'; do
+        lie 'select(.kind == "quality" and .id) | .value = 1 - .value | '"$other" "$T/q" > "$T/lie"
+        run "$BIN/pareto" --quality accuracy "$T/m" "$T/q" "$T/lie" -o "$T/out"
+        echo "$other: $status $output"
+        [ "$status" -eq 65 ]
+    done
+}

@@ -213,6 +213,13 @@ emit_tokens: expected at most new_tokens|{emit_ns: [1, 2], emit_tokens: [3, 3]}
 batch: expected a number from 1|{config: "d", batch: 0}
 batch_filled: expected at most batch, 2, got 3|{config: "d", batch: 2, batch_filled: 3}
 launch: expected a whole number from 0, got a text|{launch: "one"}
+tainted: expected true, false, an array or a whole number from 0, got "gpu|{tainted: "gpu busy"}
+tainted: expected true, false, an array or a whole number from 0, got {"a":1}|{tainted: {a: 1}}
+status: expected a text, got ["oom"]|{status: ["oom"]}
+phase: expected a text, got {"cold":1}|{phase: {cold: 1}}
+batch_halved: expected true or false, got "true"|{batch_halved: "true"}
+steps: expected an integer from 1 to 1048576, got -2|{config: "d", steps: -2}
+steps: expected an integer from 1 to 1048576, got "2"|{config: "d", steps: "2"}
 e2e_ns: expected a number from 1 to 9007199254740992, got a text|{e2e_ns: "1,5"}
 END
 }
@@ -238,6 +245,22 @@ END
     [[ "$output" == *"another answer in the same place"*"--launch"* ]]
     # another launch is another place
     [ "$(measure "$T/a" <(jq -c '.e2e_ns += 1 | .launch = 2' "$T/a") | value e2e_ns launches)" = 2 ]
+}
+
+@test "an answer that appears again in its batch is refused" {
+    full='batch_filled: 1, batch_id: 1'
+    one "{$full}" > "$T/in"
+    for again in '.seq += 1' 'del(.phase)'; do
+        run measure "$T/in" <(jq -c "$again" "$T/in")
+        echo "$again: $output"
+        [ "$status" -eq 65 ]
+    done
+    run measure "$T/in" <(jq -c '.seq += 1' "$T/in")
+    [[ "$output" == *"batch_filled of batch 1 in launch 1, round 0: expected"*"2, got 1"* ]]
+    # prompts that go on one by one: batch_filled is how many run at once
+    measure -q <(jq -c '.admit = "continuous"' "$T/in") \
+        <(jq -c '.admit = "continuous" | .seq += 1' "$T/in") > "$T/m"
+    [ "$(value e2e_ns timed < "$T/m")" = 2 ]
 }
 
 @test "answers of a batch that is not full are counted separately" {

@@ -174,6 +174,8 @@ static int read_all(struct evidence *evidence, struct rec_reader *in, int64_t li
         int got = rec_read(in, &record, &bad);
         if (got == 0)
             break;
+        if (got > 0 && identity_fits(&identity, record, in, &bad))
+            got = -1;
         if (got > 0 && (identity_check(&identity, record, in, e) ||
                         source_single(&source, record, is_measured(record), e)))
             rc = -1;

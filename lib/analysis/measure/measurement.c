@@ -124,7 +124,7 @@ static void take_timed(struct measurement *point, struct measurement_work *work)
         [BATCHES_INTEGRAL_J] = times->power_integral_j, [BATCHES_LOOKS] = times->looks,
         [BATCHES_CAPPED] = times->capped, [BATCHES_WHOLE] = times->energy_whole,
         [BATCHES_FLOPS] = times->model_flops, [BATCHES_BYTES] = times->model_bytes,
-        [BATCHES_PREFILL_FLOPS] = times->prefill_flops,
+        [BATCHES_FILLED] = times->filled, [BATCHES_PREFILL_FLOPS] = times->prefill_flops,
         [BATCHES_PREFILL_BYTES] = times->prefill_bytes, [BATCHES_PREFILL_NS] = times->prefill_ns}});
 }
 

@@ -11,6 +11,7 @@
 #include "lib/analysis/about.h"
 #include "lib/base/hash64.h"
 #include "lib/base/mem.h"
+#include "lib/record/json.h"
 #include "lib/record/rec.h"
 
 static const double TIME_LIMIT = 9007199254740992.0; /* 2^53: larger whole numbers are not exact */
@@ -200,6 +201,7 @@ static int read_memory(struct timing *timing, const json_t *record, struct err *
 static int read_place(struct timing *timing, const json_t *record, struct err *e)
 {
     double batch, filled;
+    timing->filled = NAN;
     if (read_count(record, "launch", 0, &timing->launch, e) ||
         read_count(record, "round", 0, &timing->round, e) ||
         read_count(record, "seq", 0, &timing->seq, e) ||
@@ -210,6 +212,8 @@ static int read_place(struct timing *timing, const json_t *record, struct err *e
     if (filled > batch)
         return err_set(e, EXIT_BAD_DATA, "batch_filled: expected at most batch, %.16g, got %.16g",
                        batch, filled);
+    if (!rec_is(record, "admit", "continuous") && !(rec_number(record, "arrival_rate") > 0))
+        timing->filled = filled;
     timing->underfilled = filled < batch;
     timing->partial = timing->underfilled && !(rec_number(record, "arrival_rate") > 0);
     return 0;
@@ -339,6 +343,30 @@ int timing_is_tainted(const json_t *record)
     return json_is_true(taint) || json_array_size(taint) > 0 || json_integer_value(taint) > 0;
 }
 
+/* Checks the types of the members that decide whether the answer counts. A wrong type is no clean
+ * answer. */
+static int check_state(const json_t *record, struct err *e)
+{
+    static const char *const texts[] = {"status", "phase"};
+    char got[JSON_SHOWN];
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const json_t *value = json_object_get(record, texts[i]);
+        if (value && !json_is_null(value) && !json_is_string(value))
+            return err_set(e, EXIT_BAD_DATA, "%s: expected a text, got %s", texts[i],
+                           json_shown(value, got));
+    }
+    const json_t *halved = json_object_get(record, "batch_halved"),
+                 *taint = json_object_get(record, "tainted");
+    if (halved && !json_is_null(halved) && !json_is_boolean(halved))
+        return err_set(e, EXIT_BAD_DATA, "batch_halved: expected true or false, got %s",
+                       json_shown(halved, got));
+    if (!taint || json_is_null(taint) || json_is_boolean(taint) || json_is_array(taint) ||
+        (json_is_integer(taint) && json_integer_value(taint) >= 0))
+        return 0;
+    return err_set(e, EXIT_BAD_DATA, "tainted: expected true, false, an array or a whole number "
+                   "from 0, got %s", json_shown(taint, got));
+}
+
 enum timing_class timing_read(struct timing *timing, const json_t *record, struct err *e)
 {
     const json_t *id = json_object_get(record, "id");
@@ -347,6 +375,8 @@ enum timing_class timing_read(struct timing *timing, const json_t *record, struc
         err_set(e, EXIT_BAD_DATA, "id: expected a text, got %s", id ? "another type" : "none");
         return TIMING_BAD;
     }
+    if (check_state(record, e))
+        return TIMING_BAD;
     if ((status && !strcmp(status, "oom")) || json_is_true(json_object_get(record, "batch_halved")))
         return TIMING_OOM;
     if (status && strcmp(status, "ok"))

@@ -34,6 +34,7 @@ struct timing {
     double text_words;                    /* words of this text, as wc -w counts */
     double canvas_positions, denoise_steps, committed_tokens, rows;
     int warmup_steady; /* 1, 0; -1: unknown */
+    double filled;   /* answers of the batch; NaN: unknown, or prompts go on one by one */
     int underfilled; /* 1: the batch has fewer prompts than its point asks for, so less memory */
     int partial; /* 1: for that reason its answers do not count */
     double memory[TIMING_MEMORY];

@@ -16,7 +16,7 @@
 #include "lib/record/judges.h"
 
 /* Keys of `known`, the object of a point in identity->points. */
-static const char ABOUT[] = "about", BUILDS[] = "builds";
+static const char ABOUT[] = "about", BUILDS[] = "builds", SUMS[] = "sums", PARTS[] = "parts";
 
 static const char *name_of(const json_t *record)
 {
@@ -47,24 +47,49 @@ static int check_settings(json_t *known, const json_t *record, struct rec_reader
 
 /* ---- the stream ---- */
 
-/* A fact that the meta record and its generations both have. */
+/* How the text of a generation is found in the text of its meta record. */
+enum match {
+    MATCH_ALL,   /* both are the same */
+    MATCH_START, /* the generation has the first START characters at least */
+    MATCH_WORD   /* the meta record has a list "own,none", and the generation one word of it */
+};
+enum { START = 12 };
+
+/* A fact that the meta record and its generations both have. A generation may leave out all facts
+ * but the first: without its launch it would count as one of launch 0. */
 static const struct fact {
     const char *member;       /* its member in a generation */
     const char *within, *key; /* its place in the meta record: member `key` of the object `within`;
                                * within NULL: member `key` of the record */
-    int is_start;             /* 1: the generation has only the first characters of the text */
-} facts[] = {{"launch", NULL, "launch", 0},
-             {"workload", NULL, "prompts_sha256", 1},
-             {"tokenizer", NULL, "tokenizer_sha256", 1},
-             {"model", "checkpoint", "model", 0},
-             {"arch", "checkpoint", "arch", 0},
-             {"weights_random", "checkpoint", "weights_random", 0}};
+    enum match match;
+} facts[] = {{"launch", NULL, "launch", MATCH_ALL},
+             {"workload", NULL, "prompts_sha256", MATCH_START},
+             {"tokenizer", NULL, "tokenizer_sha256", MATCH_START},
+             {"chat", NULL, "chat", MATCH_WORD},
+             {"model", "checkpoint", "model", MATCH_ALL},
+             {"arch", "checkpoint", "arch", MATCH_ALL},
+             {"weights_random", "checkpoint", "weights_random", MATCH_ALL}};
 
-static int is_same(const json_t *mine, const json_t *made, int is_start)
+/* 1: `list`, words with commas between them, has the word. */
+static int has_word(const char *list, const char *word)
+{
+    const size_t n = strlen(word);
+    for (;; list++) {
+        if (!strncmp(list, word, n) && (!list[n] || list[n] == ','))
+            return 1;
+        list += strcspn(list, ",");
+        if (!*list)
+            return 0;
+    }
+}
+
+static int is_same(const json_t *mine, const json_t *made, enum match match)
 {
     const char *x = json_string_value(mine), *y = json_string_value(made);
-    if (is_start && x && y)
-        return !strncmp(x, y, strlen(x));
+    if (match == MATCH_START && x && y)
+        return strlen(x) >= START && !strncmp(x, y, strlen(x));
+    if (match == MATCH_WORD && x && y)
+        return has_word(y, x);
     if (json_is_number(mine) && json_is_number(made))
         return json_number_value(mine) == json_number_value(made);
     return json_equal(mine, made);
@@ -78,8 +103,9 @@ static int check_facts(const json_t *maker, const json_t *record, struct rec_rea
         const json_t *from = fact->within ? json_object_get(maker, fact->within) : maker;
         const json_t *mine = json_object_get(record, fact->member);
         const json_t *made = json_object_get(from, fact->key);
-        if (!json_has(record, fact->member) || !json_has(from, fact->key) ||
-            is_same(mine, made, fact->is_start))
+        const int is_unsaid = !json_has(record, fact->member) && fact->member != facts[0].member;
+        if (is_unsaid || !json_has(from, fact->key) ||
+            is_same(mine, made, fact->match))
             continue;
         char here[JSON_SHOWN], there[JSON_SHOWN];
         return err_set(e, EXIT_BAD_DATA, "%.200s: %s of '%.200s': %s here, %s (%s) in the meta "
@@ -88,6 +114,38 @@ static int check_facts(const json_t *maker, const json_t *record, struct rec_rea
                        json_shown(mine, here), json_shown(made, there), fact->key);
     }
     return 0;
+}
+
+/* 1: the generator took its points and its seed from a schedule. */
+static int has_schedule(const json_t *maker)
+{
+    const json_t *word;
+    size_t i;
+    json_array_foreach(json_object_get(maker, "argv"), i, word)
+        if (json_is_string(word) && !strncmp(json_string_value(word), "--schedule", 10))
+            return 1;
+    return 0;
+}
+
+/* A process has one seed. It is that of the meta record, unless a schedule has another one. */
+static int check_seed(struct identity *identity, const json_t *record, struct rec_reader *in,
+                      struct err *e)
+{
+    const json_t *mine = json_object_get(record, "seed");
+    const json_t *made = json_object_get(identity->maker, "seed");
+    if (!made || !mine)
+        return 0;
+    if (has_schedule(identity->maker)) {
+        identity->seed = identity->seed ? identity->seed : json_incref((json_t *)(uintptr_t)mine);
+        made = identity->seed;
+    }
+    if (is_same(mine, made, MATCH_ALL))
+        return 0;
+    char here[JSON_SHOWN], there[JSON_SHOWN];
+    return err_set(e, EXIT_BAD_DATA, "%.200s: seed of '%.200s': %s here, %s in an earlier record "
+                   "of its stream: expected generations of one process, which has one seed",
+                   rec_where(in), name_of(record), json_shown(mine, here),
+                   json_shown(made, there));
 }
 
 /* Returns the fingerprint of the machine; "": unknown. */
@@ -163,7 +221,8 @@ static int finish(struct identity *identity, struct rec_reader *in, struct err *
     }
     json_decref(identity->choices);
     json_decref(identity->maker);
-    identity->choices = identity->maker = NULL;
+    json_decref(identity->seed);
+    identity->choices = identity->maker = identity->seed = NULL;
     identity->done = 0;
     return bad;
 }
@@ -245,12 +304,44 @@ static int check_generation(struct identity *identity, json_t *known, const json
                             struct rec_reader *in, struct err *e)
 {
     const json_t *maker = identity->maker;
-    if (maker && (check_facts(maker, record, in, e) || check_build(maker, known, record, in, e) ||
+    if (maker && (check_facts(maker, record, in, e) || check_seed(identity, record, in, e) ||
+                  check_build(maker, known, record, in, e) ||
                   check_prompt(identity, record, in, e)))
         return -1;
     if (maker)
         note_work(identity, record);
     return check_copy(identity, record, in, e);
+}
+
+/* ---- the place of a quality ---- */
+
+/* Checks the members that say which value of a metric a record has. Two values of one prompt in two
+ * such places would be pooled. */
+static int check_place(json_t *known, const json_t *record, struct rec_reader *in, struct err *e)
+{
+    const json_t *seed = json_object_get(record, "seed"),
+                 *summary = json_object_get(record, "summary");
+    const char *metric = rec_text(record, "metric"), *key = json_is_true(summary) ? SUMS : PARTS;
+    char got[JSON_SHOWN];
+    if (seed && !json_is_null(seed) && !json_is_integer(seed))
+        return err_set(e, EXIT_BAD_DATA, "%.200s: seed of '%.200s': expected a whole number, got "
+                       "%s", rec_where(in), name_of(record), json_shown(seed, got));
+    if (summary && !json_is_null(summary) && !json_is_boolean(summary))
+        return err_set(e, EXIT_BAD_DATA, "%.200s: summary of '%.200s': expected true or false, got "
+                       "%s", rec_where(in), name_of(record), json_shown(summary, got));
+    if (!metric)
+        return 0;
+    json_t *named = json_within(known, key);
+    const json_t *had = json_object_get(named, metric);
+    const int is = *about_workload(record) != 0;
+    if (!had)
+        json_object_set_new(named, metric, json_boolean(is));
+    else if (json_is_true(had) != is)
+        return err_set(e, EXIT_BAD_DATA, "%.200s: workload of '%.200s': %s here, but %s in an "
+                       "earlier record of %.200s: expected a workload in all records of a metric, "
+                       "or in none", rec_where(in), name_of(record), is ? "a text" : "none",
+                       is ? "none" : "a text", metric);
+    return 0;
 }
 
 int identity_check(struct identity *identity, const json_t *record, struct rec_reader *in,
@@ -267,8 +358,20 @@ int identity_check(struct identity *identity, const json_t *record, struct rec_r
     json_t *known = json_within(identity->points, point);
     if (check_settings(known, record, in, e))
         return -1;
+    if (!strcmp(rec_kind(record), "quality"))
+        return check_place(known, record, in, e);
     return !strcmp(rec_kind(record), "generation")
                ? check_generation(identity, known, record, in, e) : 0;
+}
+
+int identity_fits(const struct identity *identity, const json_t *record, struct rec_reader *in,
+                  struct err *e)
+{
+    const char *point = about_point(record);
+    if (!point || !weights_is_pooled(record) ||
+        json_has(json_object_get(identity->points, point), ABOUT))
+        return 0;
+    return about_check(record, rec_where(in), e);
 }
 
 void identity_free(struct identity *identity)
@@ -280,6 +383,7 @@ void identity_free(struct identity *identity)
     firsts_free(&identity->prompts);
     json_decref(identity->points);
     json_decref(identity->maker);
+    json_decref(identity->seed);
     json_decref(identity->work);
     json_decref(identity->choices);
     *identity = (struct identity){0};

@@ -6,7 +6,10 @@
  *     two judges of a metric, or two layers of an encoder        judges.h
  *     two values of a setting                                    about_difference()
  *     a generation that contradicts the meta record of its stream in launch, prompts, tokenizer,
- *     model, arch or weights_random
+ *     chat template, model, arch or weights_random; workload and tokenizer need 12 characters
+ *     two seeds in one stream, or another seed than in its meta record without --schedule
+ *     a quality whose seed is no whole number or whose summary is no boolean
+ *     a metric of a quality that has a workload in some records of its point and none in others
  *     two builds (version and commit) of the engine behind the generations of a point on one
  *     machine
  *     two streams that did the same work on one machine with different library_choices
@@ -19,7 +22,9 @@
  * generations only.
  *
  *     struct identity identity = {0};
- *     while (...) if (identity_check(&identity, record, reader, &e)) ...
+ *     while (...)
+ *         if (identity_fits(&identity, record, reader, &bad) ||
+ *             identity_check(&identity, record, reader, &e)) ...
  *     identity_free(&identity); */
 #pragma once
 
@@ -43,7 +48,9 @@ struct identity {
     struct weights weights;
     json_t *judges;  /* `seen` of judges_check() */
     json_t *scales;  /* `firsts` of scale_check() */
-    json_t *points;  /* point -> {about, where, builds: {machine -> {commit, where}}} */
+    json_t *points;  /* point -> {about, where, builds: {machine -> {commit, where}}, sums, parts:
+                      * {metric of a quality -> 1 if its records name the workload}} */
+    json_t *seed;    /* the seed of the stream, if a schedule has it; NULL: unknown yet */
     json_t *maker;   /* meta record of the generator whose stream is read; NULL: none */
     json_t *work;    /* machine and `done` of a stream that ended -> {choices, where} */
     json_t *choices; /* library_choices of the last generation of the stream; NULL: none, or prompts
@@ -59,4 +66,10 @@ struct identity {
  * says where the record is and what contradicts it. */
 int identity_check(struct identity *identity, const json_t *record, struct rec_reader *in,
                    struct err *e);
+/* To be called before identity_check(). Returns -1 (EXIT_BAD_DATA) if a setting of the record has a
+ * wrong type or is out of range. The record is then bad and no record of its point: the caller does
+ * not give it to identity_check(). Only records that begin a point are checked, because
+ * identity_check() compares all others with them. */
+int identity_fits(const struct identity *identity, const json_t *record, struct rec_reader *in,
+                  struct err *e);
 void identity_free(struct identity *identity);

@@ -252,6 +252,8 @@ static int load_source(struct runset *set, struct repeats *seen, const char *pat
             *e = line;
             break;
         }
+        if (got > 0 && identity_fits(&set->identity, record, reader, &line))
+            got = -1;
         if (got > 0 && identity_check(&set->identity, record, reader, e)) {
             json_decref(record);
             got = -1;

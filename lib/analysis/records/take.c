@@ -68,7 +68,8 @@ int take_all(struct take *take, struct rec_reader *in, struct rec_writer *out,
         int got = rec_read(in, &record, &bad);
         if (got == 0)
             break;
-        int failed = got < 0 || identity_check(&identity, record, in, e) ||
+        int failed = got < 0 || identity_fits(&identity, record, in, &bad) ||
+                     identity_check(&identity, record, in, e) ||
                      take_one(take, &seen, out, fn, ctx, record, &bad, e);
         if (failed && (bad.code == EXIT_BAD_DATA || bad.code == EXIT_FAILED_RECORDS))
             rc = note_bad(take, in, out, log, record, &bad, e);
