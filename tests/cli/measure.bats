@@ -210,7 +210,7 @@ prefill_bytes: expected at most model_bytes, 5, got 6|{model_bytes: 5, prefill_b
 gpu.energy_end_j: expected at least 7, got 6|{gpu: {energy_begin_j: 7, energy_end_j: 6}}
 gpu.power_capped_samples: expected at most samples, 3|{gpu: {samples: 3, power_capped_samples: 4}}
 emit_tokens: expected at most new_tokens|{emit_ns: [1, 2], emit_tokens: [3, 3]}
-batch: expected a number from 1|{config: "d", batch: 0}
+batch: expected an integer from 1 to 1048576 prompts, got 0|{config: "d", batch: 0}
 batch_filled: expected at most batch, 2, got 3|{config: "d", batch: 2, batch_filled: 3}
 launch: expected a whole number from 0, got a text|{launch: "one"}
 tainted: expected true, false, an array or a whole number from 0, got "gpu|{tainted: "gpu busy"}
@@ -218,8 +218,8 @@ tainted: expected true, false, an array or a whole number from 0, got {"a":1}|{t
 status: expected a text, got ["oom"]|{status: ["oom"]}
 phase: expected a text, got {"cold":1}|{phase: {cold: 1}}
 batch_halved: expected true or false, got "true"|{batch_halved: "true"}
-steps: expected an integer from 1 to 1048576, got -2|{config: "d", steps: -2}
-steps: expected an integer from 1 to 1048576, got "2"|{config: "d", steps: "2"}
+steps: expected an integer from 1 to 1048576 steps, got -2|{config: "d", steps: -2}
+steps: expected an integer from 1 to 1048576 steps, got "2"|{config: "d", steps: "2"}
 e2e_ns: expected a number from 1 to 9007199254740992, got a text|{e2e_ns: "1,5"}
 END
 }
