@@ -16,6 +16,7 @@
 #include "lib/analysis/points/couple.h"
 #include "lib/analysis/points/difference.h"
 #include "lib/analysis/points/points.h"
+#include "lib/analysis/records/source.h"
 #include "lib/analysis/verdict/judge.h"
 #include "lib/analysis/verdict/noninferior.h"
 #include "lib/base/cli/log.h"
@@ -42,6 +43,7 @@ struct compare {
     struct log log;
     struct rec_writer out;
     struct take seen;
+    struct source source;
     struct points points;
     struct answers answers;
     struct pairs pairs;
@@ -211,13 +213,18 @@ static size_t find_couples(struct compare *compare, struct couple *couple)
         struct couple k = {.point = &points->v[i],
                            .base = baseline_find(&compare->baseline, &points->v[i]),
                            .setting = side->setting};
-        if (!k.base) {
+        const struct point *other = k.base ? NULL : baseline_elsewhere(&compare->baseline, k.point);
+        if (other)
+            log_warn(&compare->log, "W301",
+                     "'%s' has no base: its prompts have the workload %s, those of '%s' have %s; "
+                     "score and measure both on the same prompts", k.point->config,
+                     k.point->workload, other->config, other->workload);
+        else if (!k.base)
             log_warn(&compare->log, "W301",
                      "'%s' has no base: expected a point with the same settings "
                      "and %s %s", k.point->config, compare->a.by, usual_text(compare, "not set"));
-            continue;
-        }
-        couple[n++] = k;
+        if (k.base)
+            couple[n++] = k;
     }
     couple_find_costs(couple, n, points, &compare->pairs, LEVEL);
     return n;
@@ -249,9 +256,21 @@ static int write_all(struct compare *compare, struct err *e)
 
 /* ---- the tool ---- */
 
+/* 1: the record has times, energy or another cost that depends on the machine. Bytes of memory may
+ * come from several machines. */
+static int is_time(const struct compare *compare, const json_t *record)
+{
+    const char *cost = compare->a.cost;
+    return strncmp(cost, "memory_", 7) && source_is_measured(record) &&
+           (!strcmp(rec_kind(record), "times") || rec_is(record, "metric", cost));
+}
+
 static int take(void *ctx, const json_t *record, struct err *e)
 {
     struct compare *compare = ctx;
+    if (source_single(&compare->source, record, is_time(compare, record), e) &&
+        (compare->seen.unsound = 1))
+        return -1;
     int got = pairs_take(&compare->pairs, record, e);
     if (got)
         return got;
@@ -378,6 +397,7 @@ static int compare_all(struct compare *compare, int argc, char **argv, int first
     points_free(&compare->points);
     answers_free(&compare->answers);
     pairs_free(&compare->pairs);
+    source_free(&compare->source);
     methods_free(&compare->methods);
     return code;
 }

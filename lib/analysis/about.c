@@ -214,6 +214,11 @@ const char *about_workload(const json_t *record)
     return workload ? workload : "";
 }
 
+int about_other_prompts(const char *a, const char *b)
+{
+    return *a && *b && strcmp(a, b);
+}
+
 int about_other_tokens(const json_t *a, const json_t *b)
 {
     const char *x = rec_text(a, "tokenizer"), *y = rec_text(b, "tokenizer");

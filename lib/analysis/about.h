@@ -40,6 +40,9 @@ int about_order(const json_t *first, const json_t *second);
 const char *about_point(const json_t *record);
 /* The identity of the set of prompts; "": unknown. */
 const char *about_workload(const json_t *record);
+/* 1: both workloads (about_workload()) are known, and they differ. Then prompts with equal ids are
+ * other prompts. */
+int about_other_prompts(const char *a, const char *b);
 /* The software stack that made the answer; "": this engine. Another stack runs other kernels, so a
  * tool compares two stacks only if it names both. */
 const char *about_stack(const json_t *record);

@@ -8,6 +8,8 @@
 
 #include "lib/analysis/words/display.h"
 #include "lib/record/rec.h"
+#include "lib/stat/launch.h"
+#include "lib/stat/paired.h"
 
 const json_t *claims_find(const struct runset *set, const char *name, const char *key)
 {
@@ -32,7 +34,8 @@ int claims_is_decided(const json_t *claim)
 
 int claims_times_are_null(const struct runset *set)
 {
-    static const char *const reasons[] = {"disturbed", "fewer than 5 launches"};
+    static const char *const reasons[] = {PAIRED_DISTURBED, LAUNCH_FEW, PAIRED_MISSING,
+                                          PAIRED_PROMPTS};
     size_t i;
     const json_t *record;
     json_array_foreach(runset_kind(set, "claim"), i, record) {

@@ -19,6 +19,8 @@
 
 #define PAIRED_DISTURBED "disturbed" /* too many cells lack an undisturbed time */
 #define PAIRED_NONE "no launches in common"
+#define PAIRED_MISSING "over a tenth of the prompts have times of one side only"
+#define PAIRED_PROMPTS "the prompts differ"
 
 /* Times [launches][prompts] of both systems, rows and columns in the same order; NaN: no time. */
 struct paired_cells { size_t launches, prompts; const double *base, *other; };

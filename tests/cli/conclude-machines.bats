@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# conclude: times of one machine only, the name of this machine, and the times behind a ratio.
+# conclude: times of one machine and of one set of prompts only, the name of this machine, and the
+# times behind a ratio.
 load conforms
 load conclude
 
@@ -26,6 +27,32 @@ source_of()
       source_of bbbbbbbbbbbb; jq -c 'select(.kind == "quality")' run.ndjson; } > scored
     "$BIN/conclude" --no-meta --quality "$GOALS" scored > claims.ndjson
     says "LLaDA needs 8 steps to match LLaMA"
+}
+
+@test "two sets of prompts with the same ids give no answer" {
+    state '{}'
+    jq -c 'if .arch == "llada" then .workload = "00c0ffee0001" else . end' run.ndjson > two
+    "$BIN/conclude" --no-meta --quality "$GOALS" two > claims.ndjson
+    answer "Undecided: the prompts of the two models differ, so times are not compared."
+    no_ratio
+    # also if quality alone has another set
+    jq -c 'if .kind == "times" then .workload = "00c0ffee0000" else . end' two > scored
+    "$BIN/conclude" --no-meta --quality "$GOALS" scored > claims.ndjson
+    jq -r 'select(.name == "answer").text' claims.ndjson | grep -q 'Undecided: the prompts of the two'
+    # points of a further set of prompts change nothing
+    { cat run.ndjson; jq -c 'select(.kind == "times") | .workload = "00c0ffee0001"
+        | .ids |= .[:2] | .tasks |= .[:2] | (.e2e_ns, .cpu_ns)[] |= .[:2]' run.ndjson; } > more
+    "$BIN/conclude" --no-meta --quality "$GOALS" more > claims.ndjson
+    diff claims.ndjson "$F/claims.ndjson"
+}
+
+@test "prompts that one model lacks are the reason, not a disturbance" {
+    state '{}'
+    jq -c 'if .kind == "times" and .arch == "llada" then .ids |= .[:20] | .tasks |= .[:20]
+        | (.e2e_ns, .cpu_ns)[] |= .[:20] else . end' run.ndjson > lacks
+    "$BIN/conclude" --no-meta --quality "$GOALS" lacks > claims.ndjson
+    says "Undecided: over a tenth of the prompts have times of one model only"
+    no_ratio
 }
 
 @test "a ratio of a goal has the times of both models, also without an interval" {

@@ -72,8 +72,45 @@ stream() {
     stream aaaaaaaaaaaa llama > "$T/same"
     stream bbbbbbbbbbbb llama > "$T/other"
     pareto "$T/llada" "$T/same" > "$T/p"
-    refuses 65 'times of Some CPU, 2 cores (bbbbbbbbbbbb), after times of Some CPU, 2 cores (aaaa' \
-        pareto "$T/llada" "$T/other"
+    for tool in pareto conclude report "compare --by paradigm --cost e2e_ns" \
+        "plot --type pareto -o $T/p.svg"; do
+        # shellcheck disable=SC2086 # a tool with its arguments
+        set -- $tool "$T/llada" "$T/other"
+        refuses 65 'times of Some CPU, 2 cores (bbbbbbbbbbbb), after times of Some CPU, 2 cores' \
+            "$@"
+    done
+    # bytes of memory and qualities of two machines are compared
+    sed 's/e2e_ns/memory_weights_bytes/' "$T/all" > "$T/bytes"
+    mv "$T/bytes" "$T/all"
+    "$BIN/compare" --no-meta --by paradigm <(stream aaaaaaaaaaaa llada) \
+        <(stream bbbbbbbbbbbb llama) > "$T/c"
+    jq -se 'any(.metric == "memory_weights_bytes") and any(.metric == "ppl")' "$T/c"
+}
+
+@test "points of two sets of prompts with the same ids are not compared" {
+    sweep 300 40 8 16 | jq -c '.workload = (if .model == "llama" then "one" else "two" end)
+        | .device = "cpu" | .contract = "fixed"' > "$T/in"
+    "$BIN/pareto" --no-meta "$T/in" > "$T/p" 2> "$T/err"
+    grep -q 'W034.*LLaMA has prompts of workload one, this one two' "$T/err"
+    jq -se 'map(select(.kind == "crossover")) | length == 3 and
+        all(.exists == false and .llama == null and (.reason | endswith("contract and prompts")))' \
+        "$T/p"
+    # compare names both sets
+    run "$BIN/compare" --no-meta --by paradigm --cost e2e_ns "$T/in"
+    [ "$status" -eq 65 ]
+    [[ "$output" == *"its prompts have the workload two, those of 'llama max_new=512 batch=1' have \
+one; score and measure both on the same prompts"* ]]
+    # the sets of one model alone differ
+    jq -c 'select(.model == "llada") | .quant = (if .steps == 8 then "none" else "int8" end)
+        | .workload = .quant | .steps = 8 | .point = .quant | .config = .quant' "$T/in" > "$T/q"
+    run "$BIN/compare" --no-meta "$T/q"
+    [ "$status" -eq 65 ]
+    [[ "$output" == *"'int8' has no base: its prompts have the workload int8, those of 'none'"* ]]
+    # one unknown set is no other set
+    jq -c 'if .model == "llama" then del(.workload) else . end' "$T/in" > "$T/some"
+    jq -c 'del(.workload)' "$T/in" | pareto > "$T/a"
+    pareto "$T/some" > "$T/b"
+    diff <(jq -cS . "$T/a") <(jq -cS 'del(.workload)' "$T/b")
 }
 
 @test "values of two judges are refused by every tool that joins them" {
@@ -574,6 +611,11 @@ times() {
       '[null,null,null,"disturbed"]' ]
     [ "$(jq -c 'select(.kind == "front" and .steps == 8) | [.p_front, .p_front_reason]' "$T/d")" = \
       '[null,"disturbed"]' ]
+    # prompts that one side lacks are another reason
+    jq -c 'if .kind == "times" and .arch == "llada" then (.ids, .tasks) |= .[:-9]
+        | (.e2e_ns, .cpu_ns)[] |= .[:-9] else . end' "$T/all" | pareto > "$T/l"
+    [ "$(crossover X_lat '[.exists, .at, .lo, .reason]' < "$T/l")" = \
+      '[null,null,null,"over a tenth of the prompts have times of one side only"]' ]
     # values of launches are not paired at a point where a batch of one side was disturbed
     jq -c 'if .kind == "metric" and .arch == "llama" then .tainted = 1 else . end' "$T/in" |
         pareto > "$T/v"

@@ -46,6 +46,9 @@ static void add_quality(struct evidence *evidence, const json_t *record, const c
     json_object_set(evidence->directions, metric, json_object_get(record, "direction"));
     if (!(value >= 0 && value <= 0) && !(value >= 1 && value <= 1))
         json_object_set_new(evidence->graded, metric, json_true());
+    if (*about_workload(record))
+        json_object_set_new(json_within(evidence->scored, point), about_workload(record),
+                            json_true());
     json_t *of = json_within(json_within(evidence->quality, point), metric);
     json_t *had = json_object_get(of, id);
     const double more[EVIDENCE_SUMS] = {value, isnan(tokens) ? 0 : tokens, isnan(bytes) ? 0 : bytes,
@@ -153,13 +156,6 @@ static int take_one(struct evidence *evidence, struct repeats *seen, const json_
     return repeats <= 0 && add_record(evidence, record, bad) ? -1 : 1;
 }
 
-/* 1: this engine measured the record on a machine. */
-static int is_measured(const json_t *record)
-{
-    const char *kind = rec_kind(record);
-    return (!strcmp(kind, "times") || !strcmp(kind, "metric")) && !*about_stack(record);
-}
-
 /* Reads all records. -1: reading failed, two records of a point have different checkpoints, or
  * times come from two machines. */
 static int read_all(struct evidence *evidence, struct rec_reader *in, int64_t limit, struct err *e)
@@ -177,7 +173,7 @@ static int read_all(struct evidence *evidence, struct rec_reader *in, int64_t li
         if (got > 0 && identity_fits(&identity, record, in, &bad))
             got = -1;
         if (got > 0 && (identity_check(&identity, record, in, e) ||
-                        source_single(&source, record, is_measured(record), e)))
+                        source_single(&source, record, source_is_measured(record), e)))
             rc = -1;
         else if (got > 0)
             got = take_one(evidence, &seen, record, &bad);
@@ -236,6 +232,7 @@ int evidence_load(struct evidence *evidence, const char *const *paths, size_t n,
 {
     *evidence = (struct evidence){.points = json_object(), .quality = json_object(),
                                   .directions = json_object(), .graded = json_object(),
+                                  .scored = json_object(),
                                   .tasks = json_object(), .answers = json_object(),
                                   .metrics = json_object(), .kinds = json_object()};
     for (size_t i = 0; i < n; i++)
@@ -256,6 +253,7 @@ void evidence_free(struct evidence *evidence)
     json_decref(evidence->points);
     json_decref(evidence->quality);
     json_decref(evidence->directions);
+    json_decref(evidence->scored);
     json_decref(evidence->graded);
     json_decref(evidence->tasks);
     json_decref(evidence->answers);
@@ -277,6 +275,18 @@ double evidence_metric(const struct evidence *evidence, const char *point, const
 {
     const json_t *of = point ? json_object_get(evidence->metrics, point) : NULL;
     return rec_number(json_object_get(of, metric), "value");
+}
+
+int evidence_other_prompts(const struct evidence *evidence, const char *a, const char *b)
+{
+    const json_t *of_a = json_object_get(evidence->scored, a),
+                 *of_b = json_object_get(evidence->scored, b);
+    const char *workload;
+    json_t *is_scored;
+    json_object_foreach((json_t *)(uintptr_t)of_a, workload, is_scored)
+        if (!of_b || json_object_get(of_b, workload))
+            return 0;
+    return of_a != NULL;
 }
 
 int evidence_is_of(const struct evidence *evidence, const char *id, const char *task)

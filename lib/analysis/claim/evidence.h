@@ -17,6 +17,7 @@ struct evidence {
     json_t *points;   /* point -> settings of its records (about.h) */
     json_t *quality;  /* point -> metric -> id of a prompt -> array of EVIDENCE_SUMS sums */
     json_t *directions; /* metric -> member `direction` of its records */
+    json_t *scored;   /* point -> workload (about.h) of its qualities -> true */
     json_t *graded;   /* metric -> true: some value is neither 0 nor 1 */
     json_t *tasks;    /* id -> task */
     json_t *answers;  /* point -> id -> hash of the token ids */
@@ -41,5 +42,7 @@ const json_t *evidence_about(const struct evidence *evidence, const char *point)
 double evidence_metric(const struct evidence *evidence, const char *point, const char *metric);
 /* Sum number `which` (EVIDENCE_VALUES, ...) of quality[point][metric][id]. */
 double evidence_sum(const json_t *sums, int which);
+/* 1: the qualities of both points name their sets of prompts, and have none in common. */
+int evidence_other_prompts(const struct evidence *evidence, const char *a, const char *b);
 /* 1: the prompt belongs to the task (NULL: every prompt does). */
 int evidence_is_of(const struct evidence *evidence, const char *id, const char *task);

@@ -11,6 +11,7 @@
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/stat/asgood.h"
+#include "lib/stat/paired.h"
 #include "lib/stat/proportion.h"
 
 static int parse_one(char *text, struct goal *goal, struct err *e)
@@ -151,6 +152,8 @@ struct good goal_test(const struct goal *goal, const struct evidence *evidence, 
     good.prompts = pair_up(goal, evidence, of_base, of_point, &base_sums, &point_sums);
     if (is_random(evidence, base) || is_random(evidence, point))
         good.reason = "random weights";
+    else if (good.prompts && evidence_other_prompts(evidence, base, point))
+        good.reason = PAIRED_PROMPTS;
     else if (good.prompts && good.prompts < ASGOOD_LEAST)
         good.reason = ASGOOD_FEW;
     else if (good.prompts)

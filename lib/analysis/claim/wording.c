@@ -145,6 +145,8 @@ const char *wording_reason(const char *reason)
         {"no direction", "no record says if more or less is better"},
         {"not timed", "not both models were timed"},
         {PAIRED_NONE, "the two models were not timed together"},
+        {PAIRED_MISSING, "over a tenth of the prompts have times of one model only"},
+        {PAIRED_PROMPTS, "the prompts of the two models differ"},
         {"random weights", "the weights are random"},
     };
     for (size_t i = 0; i < sizeof says / sizeof *says && reason; i++)

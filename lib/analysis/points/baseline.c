@@ -91,15 +91,22 @@ const struct baseline_side *baseline_side(const struct baseline *baseline,
     return &baseline->side[point - baseline->points->v];
 }
 
+/* 1: the point has the prompts of `of`, or any 1. */
+static int has_prompts_of(const struct point *point, const struct point *of, int any)
+{
+    return any || !strcmp(point->workload, of->workload);
+}
+
 /* For BY "paradigm" or "method": the base with the best points_rank(), in the same group and on the
  * same prompts; for a method also of the same model. */
-static const struct point *find_rival(const struct baseline *baseline, const struct point *of)
+static const struct point *find_rival(const struct baseline *baseline, const struct point *of,
+                                      int any)
 {
     const struct point *best = NULL;
     for (size_t i = 0; i < baseline->points->n; i++) {
         const struct point *point = &baseline->points->v[i];
-        if (baseline->side[i].is_base && points_same_group(point, of) &&
-            !strcmp(point->workload, of->workload) &&
+        if (baseline->side[i].is_base && points_same_place(point, of) &&
+            has_prompts_of(point, of, any) &&
             (!baseline->methods->n || !strcmp(point->model, of->model)) &&
             (!best || points_rank(of, point) < points_rank(of, best)))
             best = point;
@@ -109,12 +116,13 @@ static const struct point *find_rival(const struct baseline *baseline, const str
 
 /* For BY "option" (make ablation): the point of the same system without options, on the same
  * prompts. An option may change any setting. */
-static const struct point *find_without(const struct baseline *baseline, const struct point *of)
+static const struct point *find_without(const struct baseline *baseline, const struct point *of,
+                                        int any)
 {
     static const char *const same[] = {"arch", "mode", "target"};
     for (size_t i = 0; i < baseline->points->n; i++) {
         const struct point *point = &baseline->points->v[i];
-        int fits = baseline->side[i].is_base && !strcmp(point->workload, of->workload);
+        int fits = baseline->side[i].is_base && has_prompts_of(point, of, any);
         for (size_t k = 0; k < sizeof same / sizeof *same && fits; k++) {
             const char *mine = rec_text(point->about, same[k]),
                        *theirs = rec_text(of->about, same[k]);
@@ -129,14 +137,15 @@ static const struct point *find_without(const struct baseline *baseline, const s
 /* For BY "stack": a plain autoregressive point of this engine with the same prompts, contract and
  * length, whose batch is as large as the server's number of requests in flight. A point with the
  * same model name is preferred. The ratio then compares two programs. */
-static const struct point *find_ours(const struct baseline *baseline, const struct point *of)
+static const struct point *find_ours(const struct baseline *baseline, const struct point *of,
+                                     int any)
 {
     const struct point *best = NULL;
     for (size_t i = 0; i < baseline->points->n; i++) {
         const struct point *point = &baseline->points->v[i];
         const int alike = !strcmp(point->model, of->model);
         if (!baseline->side[i].is_base || !point->is_rival || !point->is_plain ||
-            strcmp(point->workload, of->workload) || strcmp(point->contract, of->contract) ||
+            !has_prompts_of(point, of, any) || strcmp(point->contract, of->contract) ||
             !(point->batch <= of->batch && point->batch >= of->batch) ||
             !(point->length <= of->length && point->length >= of->length))
             continue;
@@ -146,20 +155,35 @@ static const struct point *find_ours(const struct baseline *baseline, const stru
     return best;
 }
 
-const struct point *baseline_find(const struct baseline *baseline, const struct point *of)
+/* any 1: other prompts do not matter. */
+static const struct point *find(const struct baseline *baseline, const struct point *of, int any)
 {
     if (!strcmp(baseline->by, "paradigm") || baseline->methods->n)
-        return find_rival(baseline, of);
+        return find_rival(baseline, of, any);
     if (!strcmp(baseline->by, "option"))
-        return find_without(baseline, of);
+        return find_without(baseline, of, any);
     if (!strcmp(baseline->by, "stack"))
-        return find_ours(baseline, of);
+        return find_ours(baseline, of, any);
     for (int lenient = 0; lenient < 2; lenient++)
         for (size_t i = 0; i < baseline->points->n; i++)
-            if (baseline->side[i].is_base && !strcmp(baseline->side[i].rest[lenient],
-                                                     baseline_side(baseline, of)->rest[lenient]))
+            if (baseline->side[i].is_base &&
+                (any ||
+                 !about_other_prompts(baseline->points->v[i].workload, of->workload)) &&
+                !strcmp(baseline->side[i].rest[lenient],
+                        baseline_side(baseline, of)->rest[lenient]))
                 return &baseline->points->v[i];
     return NULL;
+}
+
+const struct point *baseline_find(const struct baseline *baseline, const struct point *of)
+{
+    return find(baseline, of, 0);
+}
+
+const struct point *baseline_elsewhere(const struct baseline *baseline, const struct point *of)
+{
+    const struct point *base = find(baseline, of, 1);
+    return base && about_other_prompts(base->workload, of->workload) ? base : NULL;
 }
 
 json_t *baseline_also(const struct baseline *baseline, const struct point *base,

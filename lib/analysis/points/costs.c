@@ -73,6 +73,7 @@ static struct paired draw_pair(const struct costs *costs, const struct pairs_poi
     free(both_draws);
     free(work);
     free(table);
+    paired[1].ratio.reason = pairs_reason(both[0], both[1], &of, paired[1].ratio.reason);
     return paired[1];
 }
 

@@ -51,13 +51,14 @@ const char *crossing_obstacle(const struct crossing_series *series)
  * number of these settings. */
 static int differ(const struct point *of, const struct point *rival, struct buf *text)
 {
-    enum { NAMES = 5 };
+    enum { NAMES = 6 };
     static const char *const names[NAMES] = {"device", "batch", "length", "arrival rate",
-                                             "contract"};
-    const char *mine[NAMES] = {[0] = of->device, [4] = of->contract};
-    const char *theirs[NAMES] = {[0] = rival->device, [4] = rival->contract};
-    const double my[NAMES] = {0, of->batch, of->length, of->rate, 0};
-    const double other[NAMES] = {0, rival->batch, rival->length, rival->rate, 0};
+                                             "contract", "prompts of workload"};
+    const char *mine[NAMES] = {[0] = of->device, [4] = of->contract, of->prompts};
+    const char *theirs[NAMES] = {[0] = rival->device, [4] = rival->contract,
+                                 rival->prompts};
+    const double my[NAMES] = {0, of->batch, of->length, of->rate, 0, 0};
+    const double other[NAMES] = {0, rival->batch, rival->length, rival->rate, 0, 0};
     int n = 0;
     for (int i = 0; i < NAMES; i++) {
         if (mine[i] ? !strcmp(mine[i], theirs[i])

@@ -236,15 +236,22 @@ static int by_value(double a, double b) /* NaN first */
     return isnan(a) || isnan(b) ? !isnan(a) - !isnan(b) : (a > b) - (a < b);
 }
 
-static int by_point(const void *a, const void *b)
+/* The order of groups (points_same_group()). */
+static int by_group(const struct point *x, const struct point *y)
 {
-    const struct point *x = *(struct point *const *)a, *y = *(struct point *const *)b;
     int o = strcmp(x->stack, y->stack);
     o = o ? o : strcmp(x->device, y->device);
     o = o ? o : by_value(x->batch, y->batch);
     o = o ? o : by_value(x->length, y->length);
     o = o ? o : by_value(x->rate, y->rate);
     o = o ? o : strcmp(x->contract, y->contract);
+    return o ? o : strcmp(x->prompts, y->prompts);
+}
+
+static int by_point(const void *a, const void *b)
+{
+    const struct point *x = *(struct point *const *)a, *y = *(struct point *const *)b;
+    int o = by_group(x, y);
     o = o ? o : strcmp(x->model, y->model);
     o = o ? o : strcmp(x->axis ? x->axis : "", y->axis ? y->axis : "");
     o = o ? o : strcmp(x->series, y->series);
@@ -353,6 +360,25 @@ static void join_workloads(struct points *points, size_t *place)
     free(shown);
 }
 
+/* Sets `prompts` of all points. */
+static void name_prompts(struct points *points)
+{
+    for (size_t i = 0; i < points->n; i++) {
+        struct point *point = &points->v[i];
+        int several = 0;
+        point->prompts = point->workload;
+        for (size_t k = 0; k < points->n && !*point->workload; k++) {
+            const char *other = points->v[k].workload;
+            if (!*other || !points_same_place(point, &points->v[k]))
+                continue;
+            several |= about_other_prompts(point->prompts, other);
+            point->prompts = other;
+        }
+        if (several)
+            point->prompts = point->workload;
+    }
+}
+
 static double work_of(const struct point *point, enum points_work work)
 {
     return work == POINTS_STEPS    ? point->steps
@@ -400,6 +426,7 @@ void points_finish(struct points *points)
     for (size_t i = 0; i < points->n; i++)
         fill_settings(&points->v[i], points->axis);
     join_workloads(points, first);
+    name_prompts(points);
     for (size_t i = 0; i < points->n; i++) {
         points->v[i].work = order_of(points, &points->v[i]);
         points->v[i].at = points->v[i].work == POINTS_NONE
@@ -425,32 +452,16 @@ void points_finish(struct points *points)
     free(id);
 }
 
-int points_same_group(const struct point *a, const struct point *b)
+int points_same_place(const struct point *a, const struct point *b)
 {
     return !by_value(a->batch, b->batch) && !by_value(a->length, b->length) &&
            !by_value(a->rate, b->rate) && !strcmp(a->stack, b->stack) &&
            !strcmp(a->device, b->device) && !strcmp(a->contract, b->contract);
 }
 
-int points_same_system(const struct point *a, const struct point *b)
+int points_same_group(const struct point *a, const struct point *b)
 {
-    return about_same_system(a->about, b->about);
-}
-
-int points_same_template(const struct point *a, const struct point *b)
-{
-    return about_same_template(a->about, b->about);
-}
-
-int points_rank(const struct point *of, const struct point *rival)
-{
-    int alike = !strcmp(of->dtype, rival->dtype) && !strcmp(of->quant, rival->quant);
-    return (points_same_template(of, rival) ? 0 : 4) + (rival->is_plain ? 0 : 2) + (alike ? 0 : 1);
-}
-
-int points_same_series(const struct point *a, const struct point *b)
-{
-    return !strcmp(a->series, b->series);
+    return points_same_place(a, b) && !strcmp(a->prompts, b->prompts);
 }
 
 const json_t *points_value(const struct point *point)

@@ -37,6 +37,7 @@ struct point {
     json_t *about;      /* the settings of its records (about.h); owned */
     struct buf shape;   /* member names of the last record that was added to `about` */
     const char *workload;
+    const char *prompts; /* the workload; if it is unknown, the only one of its group */
     char *series;       /* identity of the sweep; owned */
     const char *axis;   /* NULL: none */
     const char *stack;  /* about_stack(): "": this engine */
@@ -100,11 +101,13 @@ int points_check_quality(const json_t *record, struct err *e);
 void points_meet(struct points *points, const json_t *record);
 /* To be called after the last record. Keeps for each point the workload with the most prompts (on a
  * tie the first by name) and joins points to series. Sorts points by stack, device, batch, length,
- * rate, contract, model, axis, series, work. */
+ * rate, contract, prompts, model, axis, series, work. */
 void points_finish(struct points *points);
 /* Sets points->order; part of points_finish(). */
 void points_order(struct points *points);
 /* 1: the same software stack, device, batch size, length, rate of arrivals and contract. */
+int points_same_place(const struct point *a, const struct point *b);
+/* 1: also the same set of prompts. */
 int points_same_group(const struct point *a, const struct point *b);
 /* 1: the same model in the same number formats. */
 int points_same_system(const struct point *a, const struct point *b);

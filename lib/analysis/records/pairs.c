@@ -120,7 +120,10 @@ const struct pairs_point *pairs_find(const struct pairs *pairs, const char *poin
 {
     const struct pairs_point *best = NULL;
     for (size_t i = 0; i < pairs->n && point; i++)
-        if (!strcmp(pairs->v[i].point, point) && (!best || pairs->v[i].prompts > best->prompts))
+        if (!strcmp(pairs->v[i].point, point) &&
+            (!best || pairs->v[i].prompts > best->prompts ||
+             (pairs->v[i].prompts == best->prompts &&
+              strcmp(pairs->v[i].workload, best->workload) < 0)))
             best = &pairs->v[i];
     return best;
 }
@@ -159,6 +162,16 @@ static const char **ids_of(const struct pairs_point *const *point, size_t n,
             ids[kept++] = ids[i];
     *count = kept;
     return ids;
+}
+
+/* 1: the records of two points name different sets of prompts. */
+static int have_other_prompts(const struct pairs_point *const *point, size_t n)
+{
+    for (size_t k = 1; k < n; k++)
+        for (size_t i = 0; i < k; i++)
+            if (about_other_prompts(point[i]->workload, point[k]->workload))
+                return 1;
+    return 0;
 }
 
 /* 1: the points have launch numbers in common, or there is a single point. */
@@ -213,7 +226,7 @@ double *pairs_table(const struct pairs_point *const *point, size_t n, const stru
 {
     const int by_rank = !share_numbers(point, n);
     *launches = *prompts = 0;
-    if (by_rank && !are_neighbours(point, n))
+    if (have_other_prompts(point, n) || (by_rank && !are_neighbours(point, n)))
         return NULL;
     const char **ids = ids_of(point, n, of, prompts);
     int64_t *rows = rows_of(point, n, by_rank, launches);
@@ -237,6 +250,28 @@ double *pairs_table(const struct pairs_point *const *point, size_t n, const stru
     return out;
 }
 
+/* 1: over a tenth of the prompts of both points together are prompts of one point only. */
+static int lack_prompts(const struct pairs_point *const both[2], const struct pairs_of *of)
+{
+    size_t all, own = 0;
+    free(ids_of(both, 2, of, &all));
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; i < both[k]->prompts; i++)
+            own += is_of_task(of, both[k]->task[i]) ? 1 : 0;
+    return 10 * (2 * all - own) > all;
+}
+
+const char *pairs_reason(const struct pairs_point *base, const struct pairs_point *other,
+                         const struct pairs_of *of, const char *reason)
+{
+    const struct pairs_point *both[2] = {base, other};
+    if (!reason || !base || !other)
+        return reason;
+    if (have_other_prompts(both, 2))
+        return PAIRED_PROMPTS;
+    return !strcmp(reason, PAIRED_DISTURBED) && lack_prompts(both, of) ? PAIRED_MISSING : reason;
+}
+
 struct paired pairs_ratio(const struct pairs_point *base, const struct pairs_point *other,
                           const struct pairs_of *of, double level)
 {
@@ -251,6 +286,7 @@ struct paired pairs_ratio(const struct pairs_point *base, const struct pairs_poi
     }
     double *work = mem_zero(paired_work(&cells), sizeof *work);
     struct paired paired = paired_ratio(&cells, level, work);
+    paired.ratio.reason = pairs_reason(base, other, of, paired.ratio.reason);
     free(work);
     free(table);
     return paired;

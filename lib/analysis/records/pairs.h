@@ -34,7 +34,8 @@ struct pairs { struct pairs_point *v; size_t n, cap; }; /* begins as zeroes */
  * workload (EXIT_BAD_DATA). */
 int pairs_take(struct pairs *pairs, const json_t *record, struct err *e);
 /* The times of a point (about_point()). If it has several workloads, the one with most prompts
- * counts. NULL: none. */
+ * counts; on a
+ * tie the first by name. NULL: none. */
 const struct pairs_point *pairs_find(const struct pairs *pairs, const char *point);
 
 /* Which cells to use: one clock, and the prompts of one task (NULL: all). */
@@ -42,9 +43,13 @@ struct pairs_of { enum pairs_clock clock; const char *task; };
 
 /* The cells of n points, aligned over all prompts and launches that any of them has:
  * [n][launches][prompts], ns; NaN: no time. The caller frees the table. NULL and *launches 0: no
- * launches can be paired. */
+ * launches can be paired, or two points have other prompts (about_other_prompts()). */
 double *pairs_table(const struct pairs_point *const *point, size_t n, const struct pairs_of *of,
                     size_t *launches, size_t *prompts);
+/* The reason why the ratio of two points has no value: `reason` of paired_ratio(), or the cause of it
+ * that the records name, PAIRED_PROMPTS or PAIRED_MISSING. NULL: `reason` is NULL. */
+const char *pairs_reason(const struct pairs_point *base, const struct pairs_point *other,
+                         const struct pairs_of *of, const char *reason);
 /* The ratio other / base with its interval of this level. base and other may be NULL: no times. */
 struct paired pairs_ratio(const struct pairs_point *base, const struct pairs_point *other,
                           const struct pairs_of *of, double level);

@@ -254,7 +254,8 @@ static int load_source(struct runset *set, struct repeats *seen, const char *pat
         }
         if (got > 0 && identity_fits(&set->identity, record, reader, &line))
             got = -1;
-        if (got > 0 && identity_check(&set->identity, record, reader, e)) {
+        if (got > 0 && (identity_check(&set->identity, record, reader, e) ||
+                        source_single(&set->source, record, source_is_measured(record), e))) {
             json_decref(record);
             got = -1;
             break;
@@ -343,6 +344,7 @@ int runset_load(struct runset *set, const char *const *paths, size_t n, int64_t 
     repeats_free(&seen);
     set->unnamed = set->identity.weights.unnamed;
     identity_free(&set->identity);
+    source_free(&set->source);
     choose(set, "metric");
     choose(set, "quality");
     return bad;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "lib/analysis/records/identity.h"
+#include "lib/analysis/records/source.h"
 #include "lib/base/err.h"
 #include "lib/base/places.h"
 
@@ -63,13 +64,15 @@ struct runset {
     double wall_s; /* while reading: start of the process that wrote the next records */
     struct places looks; /* what a fitness record checked -> its place in kinds["fitness"] */
     struct places met;   /* hashes of records that tools pass on, to find repeats */
-    struct identity identity; /* used only while reading */
+    struct identity identity; /* used only while reading, as `source` */
+    struct source source;
 };
 
 /* Reads every path ("-": standard input; n = 0: standard input). A broken line is counted in
  * set->bad and skipped. If several records have the same point and metric, the one with most
  * prompts is kept; on a tie, the one with most answers; then the first by workload. -1: a file is
- * missing (EXIT_NO_INPUT), reading failed, or a point has two origins (identity.h).
+ * missing (EXIT_NO_INPUT), reading failed, a point has two origins (identity.h), or metrics come
+ * from two machines (EXIT_BAD_DATA).
  * limit: at most this many records are read; 0: all. */
 int runset_load(struct runset *set, const char *const *paths, size_t n, int64_t limit,
                 struct err *e);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/analysis/about.h"
 #include "lib/base/mem.h"
 #include "lib/record/machine/processor.h"
 #include "lib/record/rec.h"
@@ -64,6 +65,12 @@ void source_free(struct source *source)
     free(source->machine);
     free(source->first);
     *source = (struct source){0};
+}
+
+int source_is_measured(const json_t *record)
+{
+    const char *kind = rec_kind(record);
+    return (!strcmp(kind, "times") || !strcmp(kind, "metric")) && !*about_stack(record);
 }
 
 const char *source_machine(const json_t *record)
