@@ -38,7 +38,7 @@ source_of()
     # also if quality alone has another set
     jq -c 'if .kind == "times" then .workload = "00c0ffee0000" else . end' two > scored
     "$BIN/conclude" --no-meta --quality "$GOALS" scored > claims.ndjson
-    jq -r 'select(.name == "answer").text' claims.ndjson | grep -q 'Undecided: the prompts of the two'
+    says "Undecided: the prompts of the two"
     # points of a further set of prompts change nothing
     { cat run.ndjson; jq -c 'select(.kind == "times") | .workload = "00c0ffee0001"
         | .ids |= .[:2] | .tasks |= .[:2] | (.e2e_ns, .cpu_ns)[] |= .[:2]' run.ndjson; } > more

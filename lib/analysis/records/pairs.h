@@ -46,8 +46,8 @@ struct pairs_of { enum pairs_clock clock; const char *task; };
  * launches can be paired, or two points have other prompts (about_other_prompts()). */
 double *pairs_table(const struct pairs_point *const *point, size_t n, const struct pairs_of *of,
                     size_t *launches, size_t *prompts);
-/* The reason why the ratio of two points has no value: `reason` of paired_ratio(), or the cause of it
- * that the records name, PAIRED_PROMPTS or PAIRED_MISSING. NULL: `reason` is NULL. */
+/* The reason why the ratio of two points has no value: `reason` of paired_ratio(), or its cause if
+ * the records tell it, PAIRED_PROMPTS or PAIRED_MISSING. NULL: `reason` is NULL. */
 const char *pairs_reason(const struct pairs_point *base, const struct pairs_point *other,
                          const struct pairs_of *of, const char *reason);
 /* The ratio other / base with its interval of this level. base and other may be NULL: no times. */
