@@ -236,7 +236,8 @@ static int write_sweep(struct pareto *run, struct meeting *meeting, struct err *
     log_warn(&run->log, "W034", "%s: no crossover: %s", series.v->config, why);
     free(why);
     return write_none(run, meeting,
-                      "no LLaMA configuration of this device, batch, length, contract and prompts", e);
+                      "no LLaMA configuration of this device, batch, length, contract and "
+                      "prompts", e);
 }
 
 static int write_field(struct pareto *run, struct err *e)
