@@ -44,9 +44,7 @@ static int write_claims(struct conclude *conclude, const char *const *paths, siz
     check(conclude, evidence_load(&evidence, paths, n, conclude->a.common.limit, &e), &e);
     if (evidence.unnamed)
         log_warn(&conclude->log, "W043", WEIGHTS_UNNAMED, (long long)evidence.unnamed);
-    if (evidence.bad)
-        log_warn(&conclude->log, "W040", "%lld records are left out; the first: %s",
-                 (long long)evidence.bad, evidence.first_bad);
+    const int code = broken_verdict(&evidence.broken, &conclude->log);
     finding_all(&findings, &evidence, &conclude->plan);
     json_t *list = conclusion_of(&findings, &conclude->plan);
     json_array_foreach(list, i, claim)
@@ -54,7 +52,7 @@ static int write_claims(struct conclude *conclude, const char *const *paths, siz
     json_decref(list);
     finding_free(&findings);
     evidence_free(&evidence);
-    return evidence.bad ? EXIT_FAILED_RECORDS : EXIT_OK;
+    return code;
 }
 
 static const char examples[] =

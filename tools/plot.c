@@ -166,9 +166,7 @@ static int run(const struct args *args, const struct log *log, const char *const
     figure_build(&figure, figure_find(args->type), &set, &request);
     if (set.unnamed)
         log_warn(log, "W043", WEIGHTS_UNNAMED, (long long)set.unnamed);
-    if (set.bad)
-        log_warn(log, "W040", "%lld line(s) could not be read; the first: %s",
-                 (long long)set.bad, set.first_bad);
+    const int code = broken_verdict(&set.broken, log);
     if (!figure.script.points)
         log_warn(log, "W041", "no data for a figure of type %s in %lld record(s); the figure "
                  "prints \"no data\"", args->type, (long long)set.records);
@@ -176,7 +174,6 @@ static int run(const struct args *args, const struct log *log, const char *const
         err_die("plot", &e);
     log_more(log, "%lld points, %lld left out", (long long)figure.script.points,
              (long long)figure.script.skipped);
-    int code = set.bad ? EXIT_FAILED_RECORDS : EXIT_OK;
     figure_free(&figure);
     runset_free(&set);
     return code;

@@ -246,17 +246,14 @@ int main(int argc, char **argv)
     if (runset_load(&set, (const char *const *)argv + first, (size_t)(argc - first),
                     args.common.limit, &e) ||
         (!set.records && err_set(&e, EXIT_BAD_DATA, "no records in the input%s%s",
-                                 set.bad ? ": " : "", set.first_bad)) ||
+                                 set.broken.n ? ": " : "", set.broken.said[0])) ||
         shelf_open(&shelf, args.figures, args.common.output, &e) ||
         fill_pages(&front, &tables, &args, &set, &shelf, &e) ||
         write_pages(&args, &front, &tables, &e))
         err_die("report", &e);
-    int code = set.bad ? EXIT_FAILED_RECORDS : EXIT_OK;
+    int code = broken_verdict(&set.broken, &log);
     if (set.unnamed)
         log_warn(&log, "W043", WEIGHTS_UNNAMED, (long long)set.unnamed);
-    if (set.bad)
-        log_warn(&log, "W040", "%lld line(s) could not be read; the first: %s",
-                 (long long)set.bad, set.first_bad);
     shelf_close(&shelf);
     page_free(&front);
     page_free(&tables);

@@ -146,7 +146,7 @@ void sections_outcomes(struct page *page, const struct runset *set)
               "These numbers are from %lld answers. %lld answers ran out of memory, %lld timed "
               "out or were interrupted. %lld error records; %lld unreadable lines.",
               (long long)sum[0], (long long)sum[1], (long long)sum[2], (long long)errors,
-              (long long)set->bad);
+              (long long)set->broken.n);
     if (set->repeats + set->set_aside)
         page_text(page, "%lld records occur twice and count once. %lld measurements of points on "
                         "fewer prompts are not shown.",
@@ -168,8 +168,8 @@ void sections_outcomes(struct page *page, const struct runset *set)
                       sections_dash(rec_text(record, "message")),
                       sections_dash(rec_text(record, "where")));
     }
-    if (set->bad)
-        page_item(page, "Unreadable: %s", set->first_bad);
+    for (int64_t k = 0; k < set->broken.n && k < REC_BAD_SAID; k++)
+        page_item(page, "Left out: %s", set->broken.said[k]);
 }
 
 static void put_commands(struct page *page, const struct runset *set)

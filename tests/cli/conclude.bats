@@ -49,8 +49,8 @@ load conclude
         .value = 1 - .value | .direction = "lower" else . end' sum:errors:0.05
     claim '.key == "X_q"' '.value == 8 and .lo == 4'
     # a right answer that occurs three times, and a wrong one
-    other 'if .metric == "accuracy" then (.copies = 3, (.copies = 1 | .value = 0)) else . end' \
-        sum:accuracy:0.05
+    other 'if .metric == "accuracy" then (.copies = 3, (.copies = 1 | .seed = 2 | .value = 0))
+        else . end' sum:accuracy:0.05
     jq -r 'select(.key == "quality").text' claims.ndjson | grep -F 'ccuracy is 0.731 against 0.731'
 }
 
@@ -460,4 +460,34 @@ alter() { jq -c "$1" claims.ndjson > then.ndjson; ! cmp -s then.ndjson claims.nd
             "$BIN/conclude" --no-meta --quality "$GOALS" run.ndjson - > claims.ndjson
         [ "$(jq -c 'select(.key == "X_lat").value' claims.ndjson)" = 6 ]
     done
+}
+
+@test "two different records of one place are refused, equal records are not" {
+    state '{}'
+    cp claims.ndjson once
+    jq -c 'select(.metric == "accuracy") | .value = 1 - .value' run.ndjson > second
+    run "$BIN/conclude" --no-meta --quality "$GOALS" run.ndjson second
+    [ "$status" -eq 65 ]
+    [[ $output == *"second:1: a second, different 'accuracy' record"* ]]
+    jq -c 'select(.kind == "quality" or .kind == "metric")' run.ndjson > again
+    "$BIN/conclude" --no-meta --quality "$GOALS" run.ndjson again | cmp - once
+}
+
+@test "a broken value or name of a metric is left out and named with file and line" {
+    state '{}'
+    cp run.ndjson good
+    while IFS='|' read -r words kind bad; do
+        jq -c "if .metric == \"$kind\" then $bad else . end" good > run
+        run "$BIN/conclude" -q --no-meta --quality "$GOALS" run
+        echo "$bad: $status $output"
+        [ "$status" -eq 1 ]
+        [[ $output == *"conclude: run:"*": $words"* ]]
+    done << 'END'
+value: expected a number from 0 to 1 or null, got 100|accuracy|.value = 100
+value: expected a number from 0 to 1e+60 or null, got "1"|judge_nll_nats|.value = "1"
+value: expected a number from 0 to 1e+60 or null, got -1|judge_nll_nats|.value = -1
+value: expected a number from 0 to 1e+60|memory_allocated_peak_bytes|.value = 1e308
+metric: expected a name of a-z, 0-9 and _, got|accuracy|.metric = "\u0430ccuracy"
+metric: expected a name of a-z, 0-9 and _, got|accuracy|.metric = " "
+END
 }

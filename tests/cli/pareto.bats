@@ -456,7 +456,9 @@ END
         [ "$status" -eq 1 ]
         [[ "$output" == *"$words"* ]]
     done << 'END'
-value: expected a number from -1e+60|.value = 1e99
+value: expected a number from 0 to 1e+60|.value = 1e99
+value: expected a number from 0 to 1e+60|.value = -1
+value: expected a number from 0 to 1 or null|.metric = "chrf" | .direction = "higher" | .value = 9
 scored_tokens: expected a number from 0|.scored_tokens = -3
 copies: expected a number from 1|.copies = 0
 metric: expected a name of a-z, 0-9 and _, got|.metric = "../x"

@@ -521,9 +521,19 @@ twice() {
            elif .metric == "e2e_ns" and .steps == 8 then .value = null
            else . end | select(.kind != "meta" and .kind != "end")' "$F/plot-metric.ndjson" \
         > m.ndjson
-    draw pareto p.svg m.ndjson "$F/plot-quality.ndjson"
+    run draw pareto p.svg m.ndjson "$F/plot-quality.ndjson"
+    [ "$status" -eq 1 ]
+    [ "$(grep -c 'm.ndjson:[0-9]*: value: expected a number from' <<< "$output")" -eq 4 ]
     valid_svg p.svg
-    grep -q 'Values left out, .* outside the axis: 6' p.txt # two batch sizes
+    grep -q 'Values left out, .* outside the axis: 2' p.txt # two batch sizes
+}
+
+@test "a second, different value of a point is refused" {
+    jq -c 'select(.metric == "e2e_ns") | .value *= 2 | .lo = null | .hi = null' \
+        "$F/plot-metric.ndjson" > second
+    run draw pareto p.svg "$F/plot-metric.ndjson" second "$F/plot-quality.ndjson"
+    [ "$status" -eq 65 ]
+    [[ $output == *"second:1: a second, different 'e2e_ns' record"* ]]
 }
 
 @test "a hundred thousand points make a small figure" {

@@ -295,3 +295,19 @@ load report
     says 'Toys: the judge is small'
     grep -q 'Toys: the judge is small' report.md
 }
+
+@test "broken values, and a second value of a point, are named and left out" {
+    while IFS='|' read -r code words bad; do
+        jq -c "select(.metric == \"e2e_ns\") | $bad" "$F/plot-metric.ndjson" > bad
+        run report "${ALL[@]}" bad
+        echo "$bad: $status $output"
+        [ "$status" -eq "$code" ]
+        [[ $output == *"report: bad:1: $words"* ]]
+        grep -q "Left out: bad:1: ${words%%,*}" report.md
+    done << 'END'
+1|value: expected a number from 1e-60 to 1e+60 or null, got "NaN"|.workload = "w" | .value = "NaN"
+1|value: expected a number from 1e-60 to 1e+60 or null, got|.workload = "w" | .value = -0.0
+1|metric: expected a name|.metric = "e2\u0435_ns"
+65|a second, different|.value *= 2 | .lo = null | .hi = null
+END
+}

@@ -92,7 +92,7 @@ static void fuzz_one(const char *bytes, size_t n)
         fuzz_check_refused(&e);
     for (const struct figure_type *t = figure_types; t->name && !e.code; t++)
         draw(t, &set, &any, (n + (size_t)(t - figure_types)) % DRAWN == 0);
-    fuzz_check(!set.bad || (*set.first_bad && !strpbrk(set.first_bad, "\r\n\033")));
+    fuzz_check(!set.broken.n || (*set.broken.said[0] && !strpbrk(set.broken.said[0], "\r\n\033")));
     runset_free(&set);
 }
 

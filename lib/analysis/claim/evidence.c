@@ -11,6 +11,7 @@
 #include "lib/analysis/about.h"
 #include "lib/analysis/records/identity.h"
 #include "lib/analysis/records/source.h"
+#include "lib/analysis/records/values.h"
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/record/json.h"
@@ -136,24 +137,14 @@ static int add_record(struct evidence *evidence, const json_t *record, struct er
     return pairs_take(&evidence->times, record, e) < 0 ? -1 : 0;
 }
 
-static void note_bad(struct evidence *evidence, const struct err *e)
-{
-    if (!evidence->bad++)
-        memcpy(evidence->first_bad, e->text, sizeof evidence->first_bad);
-}
-
-/* Takes a record. repeats_take() refuses a second, different record in one place. Only a second
- * generation is bad here: other records of several prompt sets may share a place, and all count. */
+/* Takes a record. */
 static int take_one(struct evidence *evidence, struct repeats *seen, const json_t *record,
                     struct err *bad)
 {
-    struct err place = {0};
-    int repeats = repeats_take(seen, record, &place);
-    if (repeats < 0 && !strcmp(rec_kind(record), "generation")) {
-        *bad = place;
-        return -1;
-    }
-    return repeats <= 0 && add_record(evidence, record, bad) ? -1 : 1;
+    int repeats = repeats_take(seen, record, bad);
+    evidence->broken.unsound |= repeats < 0;
+    return repeats < 0 || (!repeats && (values_check(record, bad) ||
+                                        add_record(evidence, record, bad))) ? -1 : 1;
 }
 
 /* Reads all records. -1: reading failed, two records of a point have different checkpoints, or
@@ -180,7 +171,7 @@ static int read_all(struct evidence *evidence, struct rec_reader *in, int64_t li
         if (got < 0 && bad.code != EXIT_BAD_DATA)
             rc = err_set(e, bad.code, "%s", bad.text);
         else if (got < 0)
-            note_bad(evidence, &bad);
+            broken_add(&evidence->broken, &bad, rec_where(in));
         json_decref(record);
     }
     repeats_free(&seen);

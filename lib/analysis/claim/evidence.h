@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "lib/analysis/records/broken.h"
 #include "lib/analysis/records/pairs.h"
 
 /* The sums over the answers to a prompt: of values, scored tokens, scored bytes, and the number of
@@ -24,13 +25,13 @@ struct evidence {
     json_t *metrics;  /* point -> metric -> record */
     json_t *kinds;    /* crossover, check, fitness, method, ranking, machine -> list of records */
     int64_t unnamed;  /* points whose weights are unknown: `unnamed` of weights.h */
-    int64_t bad;      /* records that could not be used */
-    char first_bad[1024];
+    struct broken broken; /* records that could not be used */
 };
 
-/* Reads every path ("-": standard input; n = 0: standard input). A broken record is counted in
- * evidence->bad and skipped. -1: a file is missing (EXIT_NO_INPUT), reading failed, a point has two
- * origins (identity.h), or times come from two machines (EXIT_BAD_DATA). limit 0: all records. */
+/* Reads every path ("-": standard input; n = 0: standard input). A broken record, and a record in
+ * the place of a different one, is noted in evidence->broken and skipped. -1: a file is missing
+ * (EXIT_NO_INPUT), reading failed, a point has two origins (identity.h), or times come from two
+ * machines (EXIT_BAD_DATA). limit 0: all records. */
 int evidence_load(struct evidence *evidence, const char *const *paths, size_t n, int64_t limit,
                   struct err *e);
 void evidence_free(struct evidence *evidence);

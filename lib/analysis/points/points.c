@@ -10,6 +10,7 @@
 #include "lib/analysis/about.h"
 #include "lib/analysis/records/contrast.h"
 #include "lib/analysis/records/scale.h"
+#include "lib/analysis/records/values.h"
 #include "lib/base/mem.h"
 #include "lib/record/rec.h"
 #include "lib/setting/settings.h"
@@ -102,7 +103,7 @@ static int take_cost(struct points *all, const json_t *record, struct err *e)
     if (higher < 0)
         return err_set(e, EXIT_BAD_DATA, "direction: expected lower or higher for '%s'",
                        all->cost_metric);
-    if (points_check_cost(record, e))
+    if (values_check_cost(record, e))
         return -1;
     /* before other pointers are taken: it may move all->v */
     size_t place = find_point(all, record);
@@ -128,8 +129,6 @@ static int take_quality(struct points *all, const json_t *record, const char *me
     const json_t *id = json_object_get(record, "id");
     if (!json_is_string(id) && !json_is_integer(id))
         return err_set(e, EXIT_BAD_DATA, "id: expected a text, got none");
-    if (points_check_quality(record, e))
-        return -1;
     if (all->task && !rec_is(record, "task", all->task))
         return 1;
     struct point_row row = {.value = rec_number(record, "value"),
@@ -171,6 +170,8 @@ int points_take(struct points *points, const json_t *record, struct err *e)
     int is_cost = !strcmp(kind, "metric") && metric && !strcmp(metric, points->cost_metric);
     int is_quality = !strcmp(kind, "quality") && metric &&
                      !json_is_true(json_object_get(record, "summary"));
+    if (values_check(record, e))
+        return -1;
     if (!is_cost && !is_quality) {
         if (!strcmp(kind, "metric") && metric)
             take_beside(points, record, metric);

@@ -93,10 +93,6 @@ struct points {
 /* Takes a `metric` record of cost_metric or a per-prompt `quality` record. 1: taken; 0: a record of
  * another kind or metric; -1: malformed (EXIT_BAD_DATA). */
 int points_take(struct points *points, const json_t *record, struct err *e);
-/* Checks the numbers of a metric or quality record: their range, and lo <= hi. -1: EXIT_BAD_DATA;
- * the message names the member. */
-int points_check_cost(const json_t *record, struct err *e);
-int points_check_quality(const json_t *record, struct err *e);
 /* Adds the point of a generation record, which has settings but no metric. */
 void points_meet(struct points *points, const json_t *record);
 /* To be called after the last record. Keeps for each point the workload with the most prompts (on a

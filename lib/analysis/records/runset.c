@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/analysis/about.h"
+#include "lib/analysis/records/values.h"
 #include "lib/base/hash.h"
 #include "lib/base/mem.h"
 #include "lib/record/content.h"
@@ -219,14 +220,15 @@ static void add_record(struct runset *set, json_t *record)
         }
 }
 
-/* 1: the record counts. A repeated record does not count, nor does a generation at the place of a
- * different one. Different metrics or qualities may share a place: choose() selects one. */
+/* 1: the record counts. A repeated record does not count, nor does a broken one or one in the place
+ * of a different record; these two fill *line. */
 static int is_new(struct runset *set, struct repeats *seen, const json_t *record, struct err *line)
 {
     int64_t before = seen->dropped;
     int repeats = repeats_take(seen, record, line);
     set->repeats += seen->dropped - before;
-    return repeats == 0 || (repeats < 0 && strcmp(rec_kind(record), "generation"));
+    set->broken.unsound |= repeats < 0;
+    return repeats == 0 && !values_check(record, line);
 }
 
 static int load_source(struct runset *set, struct repeats *seen, const char *path, int64_t limit,
@@ -262,8 +264,7 @@ static int load_source(struct runset *set, struct repeats *seen, const char *pat
         }
         int counts = got > 0 && is_new(set, seen, record, &line);
         if (got < 0 || (!counts && line.code)) {
-            if (!set->bad++)
-                memcpy(set->first_bad, line.text, sizeof set->first_bad);
+            broken_add(&set->broken, &line, rec_where(reader));
         } else {
             src->records++;
         }

@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "lib/analysis/records/broken.h"
 #include "lib/analysis/records/identity.h"
 #include "lib/analysis/records/source.h"
 #include "lib/base/err.h"
@@ -56,11 +57,11 @@ struct runset {
     json_t *texts;   /* texts that points and losses borrow */
     struct run_source *sources;
     size_t n_sources;
-    int64_t records, bad; /* bad: unreadable lines */
+    int64_t records;
+    struct broken broken; /* lines and records that could not be used */
     int64_t repeats;      /* identical records that were left out */
     int64_t set_aside;    /* points of which a measurement on fewer prompts was left out */
     int64_t unnamed;      /* points whose weights are unknown: `unnamed` of weights.h */
-    char first_bad[1024];
     double wall_s; /* while reading: start of the process that wrote the next records */
     struct places looks; /* what a fitness record checked -> its place in kinds["fitness"] */
     struct places met;   /* hashes of records that tools pass on, to find repeats */
@@ -69,7 +70,7 @@ struct runset {
 };
 
 /* Reads every path ("-": standard input; n = 0: standard input). A broken line is counted in
- * set->bad and skipped. If several records have the same point and metric, the one with most
+ * set->broken and skipped. If several records have the same point and metric, the one with most
  * prompts is kept; on a tie, the one with most answers; then the first by workload. -1: a file is
  * missing (EXIT_NO_INPUT), reading failed, a point has two origins (identity.h), or metrics come
  * from two machines (EXIT_BAD_DATA).

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "lib/analysis/records/broken.h"
 #include "lib/analysis/records/identity.h"
 #include "lib/record/repeats.h"
 
@@ -47,12 +48,13 @@ static int note_bad(struct take *take, struct rec_reader *in, struct rec_writer 
                     struct err *e)
 {
     const char *where = rec_where(in);
-    int has_place = !strncmp(bad->text, where, strlen(where));
+    struct err placed = *bad;
     take->bad++;
     take->unable += bad->code == EXIT_FAILED_RECORDS;
     take->failed++;
+    broken_place(&placed, where);
     if (take->bad <= REC_BAD_SAID)
-        log_error(log, "%s%s%s", has_place ? "" : where, has_place ? "" : ": ", bad->text);
+        log_error(log, "%s", placed.text);
     return rec_bad(out, bad, where, json_object_get(record, "id"), e);
 }
 
