@@ -437,7 +437,9 @@ sweep() {
                "\"series\":\"s%d\",\"gen_length\":%s,\"steps\":%d,\"batch\":1,\"value\":%d," \
                "\"launch_values\":[{\"launch\":1,\"value\":%d}]}\n", i, i / 2,
                i < 2 ? "1e300" : 8, 4 + i % 2, 5 + i % 2, 5 + i % 2 }' > "$T/many"
-    (ulimit -t 15; "$BIN/forecast" --no-meta --along-steps --steps 8 "$T/many" > "$T/out")
+    (ulimit -t 15
+        run -1 "$BIN/forecast" --no-meta --along-steps --steps 8 -o "$T/out" "$T/many"
+        [ "$(grep -c 'gen_length: expected an integer' <<< "$output")" = 2 ])
     [ "$(jq -s 'map(select(.what == "line" and .e2e_ns == 9)) | length' "$T/out")" = 1499 ]
 }
 
