@@ -11,7 +11,8 @@
 #include "lib/record/rec.h"
 
 /* LEAST..MOST: the range in which ratios, squares and sums are finite. COUNTS: 2^53, the largest
- * exact count. */
+ * exact count. ROUNDED: rounding may take a sum of -ln p, each near 0, below 0. */
+#define ROUNDED 1e-3
 #define LEAST 1e-60
 #define MOST 1e60
 #define COUNTS 9007199254740992.0
@@ -32,11 +33,11 @@ static const struct bound {
               {"chrf_corpus", 0, 1},
               {"rouge_l", 0, 1},
               {"token_f1", 0, 1},
-              {"nll_nats", 0, MOST},
-              {"judge_nll_nats", 0, MOST},
-              {"nll_bits_per_byte", 0, MOST},
-              {"judge_bits_per_byte", 0, MOST},
-              {"entropy_nats", 0, MOST},
+              {"nll_nats", -ROUNDED, MOST},
+              {"judge_nll_nats", -ROUNDED, MOST},
+              {"nll_bits_per_byte", -ROUNDED, MOST},
+              {"judge_bits_per_byte", -ROUNDED, MOST},
+              {"entropy_nats", -ROUNDED, MOST},
               {"*_ppl", 0, MOST},
               {"*_ns", 0, MOST}, /* the gap of two tokens that are committed together is 0 */
               {"*_bytes", 0, MOST},
