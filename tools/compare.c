@@ -256,12 +256,11 @@ static int write_all(struct compare *compare, struct err *e)
 
 /* ---- the tool ---- */
 
-/* 1: the record has times, energy or another cost that depends on the machine. Bytes of memory may
- * come from several machines. */
+/* 1: the record has times, and the cost depends on the machine; or the record has such a cost. */
 static int is_time(const struct compare *compare, const json_t *record)
 {
     const char *cost = compare->a.cost;
-    return strncmp(cost, "memory_", 7) && source_is_measured(record) &&
+    return source_is_of_machine(cost) && source_is_measured(record) &&
            (!strcmp(rec_kind(record), "times") || rec_is(record, "metric", cost));
 }
 

@@ -144,7 +144,7 @@ void sections_outcomes(struct page *page, const struct runset *set)
     }
     page_text(page,
               "These numbers are from %lld answers. %lld answers ran out of memory, %lld timed "
-              "out or were interrupted. %lld error records; %lld unreadable lines.",
+              "out or were interrupted. %lld error records; %lld broken records are left out.",
               (long long)sum[0], (long long)sum[1], (long long)sum[2], (long long)errors,
               (long long)set->broken.n);
     if (set->repeats + set->set_aside)

@@ -337,7 +337,10 @@ static int bad_member(const struct setting *setting, const json_t *value, const 
 int settings_check_member(const struct setting *setting, const json_t *value, const char *where,
                           struct err *e)
 {
-    double v;
+    double v = json_number_value(value);
+    if (setting->type == SETTING_INT && json_is_real(value) && v == floor(v) &&
+        v >= setting->lo && v <= setting->hi)
+        return 0; /* programs that rewrite records may write 8.0 for 8 */
     return read_member(setting, value, &v) ? bad_member(setting, value, where, e) : 0;
 }
 

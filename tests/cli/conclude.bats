@@ -484,8 +484,8 @@ alter() { jq -c "$1" claims.ndjson > then.ndjson; ! cmp -s then.ndjson claims.nd
         [[ $output == *"conclude: run:"*": $words"* ]]
     done << 'END'
 value: expected a number from 0 to 1 or null, got 100|accuracy|.value = 100
-value: expected a number from 0 to 1e+60 or null, got "1"|judge_nll_nats|.value = "1"
-value: expected a number from 0 to 1e+60 or null, got -1|judge_nll_nats|.value = -1
+value: expected a number from -0.001 to 1e+60 or null, got "1"|judge_nll_nats|.value = "1"
+value: expected a number from -0.001 to 1e+60 or null, got -1|judge_nll_nats|.value = -1
 value: expected a number from 0 to 1e+60|memory_allocated_peak_bytes|.value = 1e308
 metric: expected a name of a-z, 0-9 and _, got|accuracy|.metric = "\u0430ccuracy"
 metric: expected a name of a-z, 0-9 and _, got|accuracy|.metric = " "

@@ -456,8 +456,8 @@ END
         [ "$status" -eq 1 ]
         [[ "$output" == *"$words"* ]]
     done << 'END'
-value: expected a number from 0 to 1e+60|.value = 1e99
-value: expected a number from 0 to 1e+60|.value = -1
+value: expected a number from -0.001 to 1e+60|.value = 1e99
+value: expected a number from -0.001 to 1e+60|.value = -1
 value: expected a number from 0 to 1 or null|.metric = "chrf" | .direction = "higher" | .value = 9
 scored_tokens: expected a number from 0|.scored_tokens = -3
 copies: expected a number from 1|.copies = 0
@@ -644,7 +644,8 @@ times() {
 }
 
 @test "a known metric has its direction though no record names it" {
-    sweep 300 20 8 16 | jq -c 'if .kind == "quality" then .metric = "chrf" | .value /= 1000 else . end
+    sweep 300 20 8 16 |
+        jq -c 'if .kind == "quality" then .metric = "chrf" | .value /= 1000 else . end
         | del(.direction)' > "$T/in"
     pareto --quality chrf "$T/in" > "$T/p"
     jq -se 'map(select(.kind == "front") | [.cost_direction, .quality_direction]) | length == 3 and

@@ -52,14 +52,14 @@ is() { # WORDS TEXT...: that row is these texts, joined
     report a b forecasts
     is 'AMD A.*32 steps' '|AMD A, 2 cores|32 steps, sum: accuracy (exact match)|80 [70, 90] ms' \
         '|8 [7, 9] ms|13.1 [10.0, 17.0]|5|below 4|'
-    is 'AMD A.*64 steps' '|AMD A, 2 cores|64 steps (no match), story: judge perplexity' \
+    is 'AMD A.*64 steps' '|AMD A, 2 cores|64 steps (match not shown), story: judge perplexity' \
         '|80 [70, 90] ms|8 [7, 9] ms|21.0 [18.8, 23.5]|5|between 2 and 4|'
     is 'AMD B.*32 steps' '|AMD B, 4 cores|32 steps, sum: accuracy (exact match)|40 ms|8 ms' \
         '|not known: fewer than 5 launches|3|not known: fewer than 5 launches|'
     # the same tables stand on both pages, and once in the Markdown twin
-    says 'AMD B, 4 cores 64 steps (no match)'
+    says 'AMD B, 4 cores 64 steps (match not shown)'
     says 'Back to the answer on one page'
-    says 'AMD B, 4 cores 64 steps (no match)' report.html
+    says 'AMD B, 4 cores 64 steps (match not shown)' report.html
     [ "$(grep -c '^| AMD B.*32 steps' report.md)" -eq 1 ]
 }
 
@@ -92,8 +92,8 @@ is() { # WORDS TEXT...: that row is these texts, joined
     setup_runs
     report a b forecasts
     none='not known: no such forecast'
-    is 'AMD A.*batch 1' '|AMD A, 2 cores|16 steps, batch 1, 128 tokens, bf16|30 s|20 s|1.50' \
-        "|5 s|10 s|0.500|$none|$none|$none|"
+    is 'AMD A.*batch 1' '|AMD A, 2 cores|16 steps, batch 1, 128 tokens, bf16|30 s|20 s|0.667' \
+        "|5 s|10 s|2|$none|$none|$none|"
     says 'AMD B, 4 cores: not known, because the input has no forecast for this machine' report.html
     lacks -q 'AMD A, 2 cores: not known' report.html
     says 'Models: synth:llada-8b and synth:llama3-8b' report.html
@@ -102,7 +102,7 @@ is() { # WORDS TEXT...: that row is these texts, joined
     check 'NVIDIA C' 'Some host, 16 cores (cccccccccccc)' synth:llada-8b masked_diffusion 4 \
         2e9 1e9 >> forecasts
     report a c forecasts
-    row 'NVIDIA C .*batch 1' | grep -qF '|2 s|1 s|2|not known: no such forecast|'
+    row 'NVIDIA C .*batch 1' | grep -qF '|2 s|1 s|0.500|not known: no such forecast|'
     lacks -q 'because the input has no forecast' report.html
 }
 

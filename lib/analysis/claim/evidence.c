@@ -141,10 +141,11 @@ static int add_record(struct evidence *evidence, const json_t *record, struct er
 static int take_one(struct evidence *evidence, struct repeats *seen, const json_t *record,
                     struct err *bad)
 {
+    if (values_check(record, bad)) /* first, so that it takes no place */
+        return -1;
     int repeats = repeats_take(seen, record, bad);
     evidence->broken.unsound |= repeats < 0;
-    return repeats < 0 || (!repeats && (values_check(record, bad) ||
-                                        add_record(evidence, record, bad))) ? -1 : 1;
+    return repeats < 0 || (!repeats && add_record(evidence, record, bad)) ? -1 : 1;
 }
 
 /* Reads all records. -1: reading failed, two records of a point have different checkpoints, or

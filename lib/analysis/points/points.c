@@ -364,11 +364,14 @@ static void join_workloads(struct points *points, size_t *place)
 /* Sets `prompts` of all points. */
 static void name_prompts(struct points *points)
 {
+    int named = 0;
+    for (size_t i = 0; i < points->n; i++)
+        named |= *points->v[i].workload != 0;
     for (size_t i = 0; i < points->n; i++) {
         struct point *point = &points->v[i];
         int several = 0;
         point->prompts = point->workload;
-        for (size_t k = 0; k < points->n && !*point->workload; k++) {
+        for (size_t k = 0; named && k < points->n && !*point->workload; k++) {
             const char *other = points->v[k].workload;
             if (!*other || !points_same_place(point, &points->v[k]))
                 continue;

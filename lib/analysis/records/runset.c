@@ -225,10 +225,12 @@ static void add_record(struct runset *set, json_t *record)
 static int is_new(struct runset *set, struct repeats *seen, const json_t *record, struct err *line)
 {
     int64_t before = seen->dropped;
+    if (values_check(record, line)) /* first, so that it takes no place */
+        return 0;
     int repeats = repeats_take(seen, record, line);
     set->repeats += seen->dropped - before;
     set->broken.unsound |= repeats < 0;
-    return repeats == 0 && !values_check(record, line);
+    return repeats == 0;
 }
 
 static int load_source(struct runset *set, struct repeats *seen, const char *path, int64_t limit,

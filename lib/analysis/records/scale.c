@@ -50,13 +50,14 @@ static int check_first(const json_t *first, const json_t *record, const char *ke
                        const char *where, struct err *e)
 {
     const json_t *here = json_object_get(record, key), *there = json_object_get(first, key);
+    const char *from = rec_text(first, "where");
     char got[JSON_SHOWN], expected[JSON_SHOWN];
     if (json_has(record, key) ? json_equal(here, there) : !json_has(first, key))
         return 0;
     return err_set(e, EXIT_BAD_DATA, "%.200s: %s of the metric %s: expected %s as in %.200s, got "
                    "%s; give all records of a metric one %s, or rename one of two metrics", where,
                    key, rec_text(record, "metric"), json_shown(there, expected),
-                   rec_text(first, "where"), json_shown(here, got), key);
+                   from ? from : "an earlier record", json_shown(here, got), key);
 }
 
 int scale_check(json_t **firsts, const json_t *record, const char *where, struct err *e)
@@ -66,11 +67,13 @@ int scale_check(json_t **firsts, const json_t *record, const char *where, struct
         return 0;
     char *name = mem_format("%s %s", kind, metric);
     *firsts = *firsts ? *firsts : json_object();
-    if (!json_object_get(*firsts, name))
-        json_object_set_new(*firsts, name, json_pack("{s:O*, s:O*, s:s}",
-                            UNIT, json_object_get(record, UNIT),
-                            DIRECTION, json_object_get(record, DIRECTION), "where", where));
-    const json_t *first = json_object_get(*firsts, name);
+    json_t *first = json_object_get(*firsts, name);
+    if (!first) {
+        first = json_pack("{s:O*, s:O*}", UNIT, json_object_get(record, UNIT),
+                          DIRECTION, json_object_get(record, DIRECTION));
+        json_object_set_new(first, "where", json_string(where)); /* no UTF-8: not set */
+        json_object_set_new(*firsts, name, first);
+    }
     const struct known known = find_known(metric);
     const int bad = (known.unit ? check_known(record, UNIT, known.unit, where, e)
                                 : check_first(first, record, UNIT, where, e)) ||

@@ -3,6 +3,7 @@
  * name, and in older records machines with different processors share a fingerprint. */
 #include "lib/analysis/records/source.h"
 
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,8 +50,10 @@ int source_single(struct source *source, const json_t *record, int counts, struc
         free(source->machine); /* unknown until a record names it */
         source->machine = NULL;
     }
-    if (strcmp(kind, "parent") || (tool && !strncmp(tool, "gen-", 4)))
-        note_machine(source, record); /* other tools, such as prep-prompts, time nothing */
+    /* prep-prompts and others time nothing; gen-endpoint names the machine of the client */
+    if (strcmp(kind, "parent") ||
+        (tool && !strncmp(tool, "gen-", 4) && strcmp(tool, "gen-endpoint")))
+        note_machine(source, record);
     if (!counts || !source->machine)
         return 0;
     source->first = source->first ? source->first : mem_text(source->machine);
@@ -67,10 +70,22 @@ void source_free(struct source *source)
     *source = (struct source){0};
 }
 
+int source_is_of_machine(const char *metric)
+{
+    static const char *const patterns[] = {"*_ns", "*_ns_*", "*_per_s", "*_per_s_*", "*energy*",
+                                           "*_j", "*_j_*", "*power*", "mfu", "mbu"};
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+        if (!fnmatch(patterns[i], metric, 0))
+            return 1;
+    return 0;
+}
+
 int source_is_measured(const json_t *record)
 {
-    const char *kind = rec_kind(record);
-    return (!strcmp(kind, "times") || !strcmp(kind, "metric")) && !*about_stack(record);
+    const char *kind = rec_kind(record), *metric = rec_text(record, "metric");
+    return (!strcmp(kind, "times") ||
+            (!strcmp(kind, "metric") && metric && source_is_of_machine(metric))) &&
+           !*about_stack(record);
 }
 
 const char *source_machine(const json_t *record)

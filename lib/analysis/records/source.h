@@ -21,7 +21,9 @@ json_t *source_mark(struct source *source, const json_t *record, const char *whe
  * machine than the first record that counts. An unknown machine is accepted. */
 int source_single(struct source *source, const json_t *record, int counts, struct err *e);
 void source_free(struct source *source);
-/* 1: a times or metric record that this engine measured on a machine. */
+/* 1: the metric depends on the machine, as times, rates and energy do; bytes and counts do not. */
+int source_is_of_machine(const char *metric);
+/* 1: a record of times, or of such a metric, that this engine measured. */
 int source_is_measured(const json_t *record);
 /* Copies the marks of the record `from` to the record `to`. */
 void source_copy(json_t *to, const json_t *from);
