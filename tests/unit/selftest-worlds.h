@@ -243,8 +243,8 @@ static void make_points(struct sweep *s, size_t draws)
     static char series[] = "sweep", alone[] = "rival";
     for (size_t i = 0; i < POINTS; i++)
         s->point[i] = (struct point){
-            .id = names[i], .config = names[i], .workload = "", .model = "", .device = "",
-            .stack = "", .dtype = "", .quant = "", .contract = "",
+            .id = names[i], .config = names[i], .workload = "", .prompts = "", .model = "",
+            .device = "", .stack = "", .dtype = "", .quant = "", .contract = "",
             .series = i == RIVAL ? alone : series, .is_diffusion = i != RIVAL,
             .is_rival = i == RIVAL, .is_plain = 1, .batch = 1,
             .length = NAN, .steps = NAN, .passes = NAN, .rows = NAN,
