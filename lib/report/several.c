@@ -186,9 +186,9 @@ static void put_forecasts(struct page *page, const struct runs *runs, size_t mos
                   model_of(runs->forecast->text));
     page_table(page,
                "Forecasts are modelled from the ceilings of the machine itself, and from the "
-               "shares of ceilings that all other machines reached. Ratios are forecast / "
-               "measured (below 1 the forecast is too fast); equal time is in steps. Both models "
-               "write the same number of tokens (contract fixed).",
+               "shares of ceilings that all other machines reached. A ratio is the "
+               "forecast divided by the measurement. Below 1 the forecast is too fast. Equal time "
+               "is in steps. Both models write the same number of tokens (contract fixed).",
                sizeof columns / sizeof *columns, columns);
     for (size_t i = 0; i < runs->n_forecasts && i < most; i++) {
         page_cell(page, runs->forecast[i].machine.name);

@@ -91,7 +91,7 @@ const struct baseline_side *baseline_side(const struct baseline *baseline,
     return &baseline->side[point - baseline->points->v];
 }
 
-/* 1: the point has the prompts of `of`, or any 1. */
+/* 1: the point has the same prompts as `of`, or `any` is 1. */
 static int has_prompts_of(const struct point *point, const struct point *of, int any)
 {
     return any || !strcmp(point->workload, of->workload);
@@ -155,7 +155,7 @@ static const struct point *find_ours(const struct baseline *baseline, const stru
     return best;
 }
 
-/* any 1: other prompts do not matter. */
+/* If `any` is 1, the prompts may differ. */
 static const struct point *find(const struct baseline *baseline, const struct point *of, int any)
 {
     if (!strcmp(baseline->by, "paradigm") || baseline->methods->n)

@@ -32,8 +32,8 @@ const struct baseline_side *baseline_side(const struct baseline *baseline,
                                           const struct point *point);
 /* The base of a point; NULL: it has none. */
 const struct point *baseline_find(const struct baseline *baseline, const struct point *of);
-/* The base that a point would have if other prompts (about_other_prompts()) did not matter, for the
- * reason why it has none; NULL: prompts are not the reason. */
+/* Tells if prompts are the reason why a point has no base. Returns the base that it would have if
+ * other prompts (about_other_prompts()) did not matter. NULL: prompts are not the reason. */
 const struct point *baseline_elsewhere(const struct baseline *baseline, const struct point *of);
 /* The names of the settings that differ because BY differs (number formats, weights): an array, the
  * caller's reference. */

@@ -34,8 +34,7 @@ struct pairs { struct pairs_point *v; size_t n, cap; }; /* begins as zeroes */
  * workload (EXIT_BAD_DATA). */
 int pairs_take(struct pairs *pairs, const json_t *record, struct err *e);
 /* The times of a point (about_point()). If it has several workloads, the one with most prompts
- * counts;
- * on a tie the first by name. NULL: none. */
+ * counts, and of two with as many the first by name. NULL: none. */
 const struct pairs_point *pairs_find(const struct pairs *pairs, const char *point);
 
 /* Which cells to use: one clock, and the prompts of one task (NULL: all). */

@@ -13,7 +13,7 @@
 
 static const char DIRECTION[] = "direction", UNIT[] = "unit";
 
-/* What measure or score-* write for the metric; NULL: unknown. */
+/* The unit and the direction that measure or score-* write for a metric; NULL: unknown. */
 struct known { const char *unit, *direction; };
 
 static struct known find_known(const char *metric)

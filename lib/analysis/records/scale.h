@@ -7,8 +7,8 @@
 #include "lib/base/err.h"
 
 /* 1: more is better; 0: less is better; -1: unknown. measure and score-* know their metrics. For
- * any other metric `said` decides: the member `direction` of a record that scale_check() accepted;
- * NULL: none. */
+ * any other metric `said` decides. It is the member `direction` of a record that scale_check()
+ * accepted, or NULL if the record has none. */
 int scale_higher(const char *metric, const char *said);
 
 /* Takes the next record. *firsts: the first record of each metric; NULL at first, the caller's
